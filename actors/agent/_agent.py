@@ -1,0 +1,251 @@
+"""An agent: data that outlives its runs, and one host task that owns them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from typing import Any, Literal, final
+
+import attrs
+import trio
+
+from protocol.errors import AgentBusy, AgentStopped, SpecError
+from protocol.events import AgentFailed, AgentSpawned, ErrorInfo
+from protocol.events import AgentStopped as AgentStoppedEvent
+from protocol.gate import RequestTable
+from protocol.history import History
+from protocol.ids import new_id
+from protocol.ledger import Account
+from protocol.limits import Limits
+from protocol.run import RunState
+from protocol.stop import StopCondition
+from protocol.text import clean, is_visible
+from protocol.turns import Message
+
+from ..eventlog import EventReader, EventStream, RunLog
+from ..journal import Journal
+from ._context import RunContext, current_run
+from ._core import RunCore
+from ._policies import Continuation
+from ._run import Run
+from ._spec import AgentSpec, stop_conditions
+from ._star import run_star, watch_over
+
+__all__ = ("Agent", "AgentStatistics")
+
+MAX_QUEUED_RUNS = 64
+
+
+@attrs.frozen
+class AgentStatistics:
+    """The state of an agent."""
+
+    agent: str
+    name: str
+    state: Literal["idle", "running", "waiting", "stopped"]
+    """`waiting`: the run in hand waits for a decision."""
+    run: str | None
+    queued_runs: int
+    messages: int
+    open_requests: int
+    events: int
+    """Number of the last event."""
+
+
+@final
+class Agent:
+    """A long-lived agent with one conversation and one tool set; made by `runtime.spawn()`."""
+
+    def __init__(
+        self,
+        spec: AgentSpec,
+        *,
+        journal: Journal,
+        threads: trio.CapacityLimiter,
+        account: Account,
+        messages: Iterable[Message] = (),
+    ) -> None:
+        self.id = new_id("agent")
+        """Unique in the process and across restarts."""
+        self.spec = spec
+        self._journal = journal
+        self._threads = threads
+        self._account = account
+        self._history = History.load(messages)
+        self._stream = EventStream(self.id, journal=journal)
+        self._requests = RequestTable(clock=trio.current_time)
+        self._turn = trio.CapacityLimiter(1)
+        self._core: RunCore | None = None
+        self._nursery: trio.Nursery | None = None
+        self._stop_reason: str | None = None
+        self.stopped = trio.Event()
+        """Set when the agent's host has ended."""
+
+    def __repr__(self) -> str:
+        return f"<Agent {self.spec.name} {self.id}>"
+
+    @property
+    def name(self) -> str:
+        """As in the spec."""
+        return self.spec.name
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The conversation up to now, read-only."""
+        return self._history.view()
+
+    @property
+    def requests(self) -> RequestTable:
+        """The agent's requests: open ones, and those closed lately."""
+        return self._requests
+
+    def events(self, *, after: int | None = None) -> EventReader:
+        """A reader of all events of the agent, behind number `after` (`None`: from now on)."""
+        return self._stream.reader(after=after)
+
+    @contextlib.asynccontextmanager
+    async def run(
+        self,
+        prompt: str,
+        *,
+        limits: Limits | None = None,
+        stop_when: Sequence[StopCondition] | None = None,
+        continuation: Continuation | None = None,
+        context: Any = None,
+        if_busy: Literal["refuse", "queue"] = "refuse",
+    ) -> AsyncGenerator[Run, None]:
+        """Start a run and hand it over; leaving the block before its end cancels it and waits for its terminal event.
+
+        What is given here holds for this run, in place of the agent's own (R6). `context` is passed, untouched, to the
+        agent's callbacks. Started inside a tool of another run, it is a sub-agent's: it draws on that run's account.
+
+        Raises `SpecError` for a prompt or setting that cannot be right, `AgentBusy` if a run is going on and `if_busy`
+        is `refuse` (or too many wait), `AgentStopped` if the agent takes no more runs.
+        """
+        if not isinstance(prompt, str) or not is_visible(prompt):
+            raise SpecError(f"the prompt is empty: say what the agent should do; it is {prompt!r}")
+        if if_busy not in {"refuse", "queue"}:
+            raise SpecError(f"if_busy must be 'refuse' or 'queue'; it is {if_busy!r}")
+        spec = self.spec.for_run(limits=limits, stop_when=stop_when, continuation=continuation)
+        owner = object()
+        await self._take_turn(owner, if_busy)
+        if self._nursery is None or self._stop_reason is not None:
+            self._turn.release_on_behalf_of(owner)
+            raise AgentStopped(f"agent {self.name} has been stopped: {self._stop_reason or 'its runtime is closed'}")
+        core, stream = self._make_core(spec, clean(prompt), context)
+        before = stream.end
+        self._core = core
+        core.start()
+        # From the caller's task, so that the run, its tools and its spans see the caller's context variables.
+        parent = current_run.set(_context_of(core, stream))
+        try:
+            self._nursery.start_soon(self._serve, core, owner, name=f"{self.name}/{core.state.run}")
+            self._nursery.start_soon(watch_over, core, spec.cancel_grace_seconds, name=f"{self.name}/watchdog")
+        finally:
+            current_run.reset(parent)
+        try:
+            yield Run(core, stream, before)
+        finally:
+            core.cancel("its block was left before the end")
+            with trio.move_on_after(spec.cancel_grace_seconds + 1, shield=True):
+                await core.over.wait()
+
+    def stop(self, reason: str = "stopped") -> None:
+        """Take no more runs; the one in hand ends at its next boundary."""
+        if self._stop_reason is None:
+            self._stop_reason = reason
+            core = self._core
+            if core is not None and not core.over.is_set():
+                core.requests_end_as = "agent_ended"
+                Run(core, self._stream, 0).stop(reason)
+
+    async def wait_idle(self) -> None:
+        """Wait until no run is going on."""
+        owner = object()
+        await self._turn.acquire_on_behalf_of(owner)
+        self._turn.release_on_behalf_of(owner)
+
+    def statistics(self) -> AgentStatistics:
+        """A frozen look at the agent."""
+        core = self._core if self._turn.borrowed_tokens else None
+        waiting = bool(core is not None and core.state.open_request)
+        state: Literal["idle", "running", "waiting", "stopped"] = "idle"
+        if self.stopped.is_set() or self._stop_reason is not None:
+            state = "stopped"
+        elif core is not None:
+            state = "waiting" if waiting else "running"
+        return AgentStatistics(
+            self.id,
+            self.name,
+            state,
+            core.state.run if core is not None else None,
+            self._turn.statistics().tasks_waiting,
+            len(self._history),
+            len(self._requests.pending()),
+            self._stream.end,
+        )
+
+    async def host(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Own the agent's runs until it is cancelled. Run by the runtime; a crash ends this agent and no other."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                self._stream.append(AgentSpawned(agent=self.id, name=self.name))
+                task_status.started()
+                await trio.sleep_forever()
+        except* Exception as group:  # noqa: BLE001  the boundary of an agent
+            self._stop_reason = "it crashed"
+            error = ErrorInfo("agent_crashed", "; ".join(f"{type(e).__name__}: {e}" for e in group.exceptions)[:2000])
+            self._stream.append(AgentFailed(agent=self.id, error=error))
+        finally:
+            self._nursery = None
+            self._stream.append(AgentStoppedEvent(agent=self.id, reason=self._stop_reason or "its runtime was closed"))
+            self.stopped.set()
+
+    async def _take_turn(self, owner: object, if_busy: Literal["refuse", "queue"]) -> None:
+        if if_busy == "refuse" or self._turn.statistics().tasks_waiting >= MAX_QUEUED_RUNS:
+            await trio.lowlevel.checkpoint()
+            try:
+                self._turn.acquire_on_behalf_of_nowait(owner)
+            except trio.WouldBlock:
+                raise AgentBusy(
+                    f"agent {self.name} has a run going on: wait for its end, or use if_busy='queue'"
+                ) from None
+        else:
+            await self._turn.acquire_on_behalf_of(owner)
+
+    def _make_core(self, spec: AgentSpec, prompt: str, context: Any) -> tuple[RunCore, EventStream]:
+        parent = current_run.get()
+        path = () if parent is None else (*parent.path, self.name)
+        stream = self._stream if parent is None else parent.stream
+        run = new_id("run")
+        account = Account(
+            run,
+            max_llm_calls=spec.max_llm_calls,
+            parent=self._account if parent is None else parent.account,
+            holds_final_call=spec.llm_call_limit_finalization is not None,
+        )
+        state = RunState(run, prompt, spec.limits(), path, window_max=spec.max_tool_iterations)
+        core = RunCore(
+            spec=spec,
+            state=state,
+            log=RunLog(stream, run, path),
+            history=self._history,
+            account=account,
+            requests=self._requests if parent is None else parent.requests,
+            journal=self._journal,
+            conditions=stop_conditions(spec),
+            tools={tool.name: tool for tool in spec.tools},
+            context=context,
+        )
+        return core, stream
+
+    async def _serve(self, core: RunCore, owner: object) -> None:
+        try:
+            await run_star(core, self._threads)
+        finally:
+            self._turn.release_on_behalf_of(owner)
+
+
+def _context_of(core: RunCore, stream: EventStream) -> RunContext:
+    return RunContext(core.state.run, core.log.agent_path, core.account, stream, core.requests, core.scope.deadline)

@@ -1,0 +1,36 @@
+"""What a run hands down: how a tool's own agent becomes a sub-agent of the run that called it.
+
+`agent.run()` looks for the run it is started in. If there is one, the new run draws on its account, speaks in its
+root's stream under an agent path, and asks in its root's table of requests (loop.md B0, N1).
+"""
+
+from __future__ import annotations
+
+import contextvars
+
+import attrs
+
+from protocol.gate import RequestTable
+from protocol.ledger import Account
+
+from ..eventlog import EventStream
+
+__all__ = ("RunContext", "current_run")
+
+
+@attrs.frozen(eq=False)
+class RunContext:
+    """The run in whose tool the code runs."""
+
+    run: str
+    path: tuple[str, ...]
+    account: Account
+    stream: EventStream
+    requests: RequestTable
+    deadline: float
+    """On trio's clock; `inf` for none."""
+
+
+_current: contextvars.ContextVar[RunContext | None] = contextvars.ContextVar("current_run", default=None)
+current_run = _current
+"""The run that the present task works for, or `None`."""

@@ -1,0 +1,229 @@
+"""One run, as the driver and its services share it: settings, state, and the ways out (log, history, ledger).
+
+`finish` needs no service and no await: it may be called after a crash, in a cancelled scope, or by the watchdog while
+a tool still ignores its cancel. Whatever has happened, it leaves a history in which every call has its result, events
+with one terminal at the end, a ledger without open reservations, and no open request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import trio
+
+from protocol.events import (
+    ContinuationOutcome,
+    ErrorInfo,
+    LimitReached,
+    MessageDropped,
+    RunCancelled,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    ToolFinished,
+)
+from protocol.gate import RequestTable
+from protocol.history import INTERRUPTED_TEXT, History
+from protocol.ledger import Account
+from protocol.limits import LimitState
+from protocol.normalise import Arguments
+from protocol.result import RunResult, StepResult
+from protocol.run import Cancelled, Failed, Finished, RunEnd, RunState, result_of
+from protocol.stop import StopCondition
+from protocol.text import clean, is_visible
+from protocol.turns import AssistantMessage, ReasoningPart, TextPart, ToolCall, ToolResult, Turn, UserMessage
+from protocol.usage import UNKNOWN_USAGE, Usage
+
+from ..eventlog import RunLog
+from ..journal import Journal
+from ..tools import Tool
+from ._spec import AgentSpec
+
+__all__ = ("RunCore", "finish_word")
+
+ENDED_TEXT = "Not run: the run ended before this call began."
+
+
+@attrs.define(eq=False)
+class RunCore:
+    """Everything a run is made of but its tasks."""
+
+    spec: AgentSpec
+    state: RunState
+    log: RunLog
+    history: History
+    account: Account
+    requests: RequestTable
+    journal: Journal
+    conditions: tuple[StopCondition, ...]
+    tools: dict[str, Tool]
+    context: Any = None
+    """What the caller gave to `agent.run(context=)`."""
+    began: float = attrs.field(factory=trio.current_time)
+    arguments: Arguments = attrs.field(factory=dict[str, dict[str, Any]])
+    """Decoded arguments of the turn in hand."""
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    cancel_reason: str | None = None
+    requests_end_as: ContinuationOutcome = "cancelled"
+    """What becomes of a request that is open when the run ends."""
+    end: RunEnd | None = None
+    result: RunResult | None = None
+    over: trio.Event = attrs.field(factory=trio.Event)
+    """Set when the terminal event is out."""
+    stirred: trio.Event = attrs.field(factory=trio.Event)
+    """Set when the run is cancelled or over: what the watchdog waits for."""
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """Seconds since the run began."""
+        return trio.current_time() - self.began
+
+    @property
+    def usage(self) -> Usage:
+        """What the run and all it started have used, the step in hand included."""
+        spent = self.state.spent
+        return self.account.usage if spent is None else self.account.usage + spent
+
+    def start(self) -> None:
+        """Store the prompt and emit the first event."""
+        state = self.state
+        model = self.spec.model.name
+        self.emit(RunStarted, agent=self.spec.name, model=model, prompt=state.prompt)
+        self.history.append(UserMessage(state.prompt))
+
+    def emit(self, kind: Callable[..., Any], **fields: Any) -> bool:
+        """Emit an event of this run."""
+        return self.log.emit(kind(run=self.state.run, agent_path=self.log.agent_path, **fields))
+
+    def cancel(self, reason: str) -> None:
+        """Cancel the run: its tasks now, the run itself when they have joined or the grace time is over."""
+        if not self.over.is_set() and self.cancel_reason is None:
+            self.cancel_reason = reason
+            self.scope.cancel(reason)
+            self.stirred.set()
+
+    def reach(self, limit: LimitState) -> None:
+        """Say that a limit changes the course (B6)."""
+        self.emit(LimitReached, limit=limit)
+
+    def record(self, result: ToolResult) -> None:
+        """Enter a call's result, once, and say so: history and events are settled from the same record."""
+        if result.call in self.state.results or self.log.over:
+            return
+        self.state.results[result.call] = result
+        self.emit(
+            ToolFinished,
+            call=result.call,
+            name=result.name,
+            status=result.status,
+            started=result.entered,
+            text=result.text,
+        )
+
+    def store_exchange(self, message: str | None = None) -> None:
+        """Append the turn in hand with the results of all its calls, and close the step. One step, no await (R3)."""
+        state = self.state
+        turn = state.turn
+        assert turn is not None
+        results = tuple([state.results[call.id] for call in turn.calls])
+        self.history.append_exchange(AssistantMessage(turn.parts), results, message)
+        self.close_step(results)
+
+    def close_step(self, results: tuple[ToolResult, ...] = ()) -> None:
+        """The turn in hand has been handled."""
+        state = self.state
+        turn = state.turn
+        assert turn is not None
+        now = self.elapsed_seconds
+        word = finish_word(turn)
+        reasoning = "".join([part.text for part in turn.parts if type(part) is ReasoningPart])
+        final = state.final is not None
+        calls = () if final else turn.calls
+        state.steps.append(
+            StepResult(
+                state.step, turn.text, reasoning, calls, results, word, turn.usage, now - state.step_began, final
+            )
+        )
+        self.emit(StepFinished, step=state.step, finish_reason=word, usage=turn.usage, dropped_calls=turn.dropped_calls)
+        state.step += 1
+        state.turn = state.outcome = state.decision = None
+        state.results = {}
+        self.arguments = {}
+
+    def finish(self, end: RunEnd) -> None:
+        """End the run, once. Synchronous: needs no service."""
+        if self.log.over:
+            return
+        self.end = end
+        state = self.state
+        for request in self.log.grammar.open_requests:
+            self.requests.end(request, self.requests_end_as)
+        state.open_request = None
+        self._settle_turn()
+        for message in state.steering:
+            self.emit(MessageDropped, message=message.id, reason="the run ended")
+        self._settle_ledger()
+        result = self.result = result_of(
+            state,
+            end,
+            messages=tuple(self.history.view()),
+            usage=self.account.usage,
+            llm_calls=self.account.llm_calls,
+            elapsed_seconds=self.elapsed_seconds,
+        )
+        match end:
+            case Finished():
+                self.emit(RunFinished, summary=result.summary())
+            case Failed(code=code, message=text):
+                self.emit(RunFailed, error=ErrorInfo(code, text), summary=result.summary())
+            case Cancelled(reason=reason):
+                self.emit(RunCancelled, reason=reason, summary=result.summary())
+        self.over.set()
+        self.stirred.set()
+
+    def _settle_turn(self) -> None:
+        state = self.state
+        turn = state.turn
+        if turn is None:
+            self._store_shown()
+            return
+        if not turn.calls:
+            return
+        entered = self.log.grammar.open_calls
+        for call in turn.calls:
+            if call.id not in state.results:
+                self.record(_unsettled(call, entered=entered.get(call.id, False)))
+        decision = state.decision
+        self.store_exchange(decision.message if decision is not None and decision.goes_on else None)
+
+    def _store_shown(self) -> None:
+        """Keep the visible text of a reply that did not come to its end (R3)."""
+        text = clean("".join(self.state.shown))
+        self.state.shown = []
+        if is_visible(text):
+            self.state.texts.append(text)
+            self.history.append(AssistantMessage((TextPart(text),), partial=True))
+
+    def _settle_ledger(self) -> None:
+        """Settle what was sent, give back what was not: also a grant that its asker never came to see."""
+        state = self.state
+        for number in self.account.open_reservations:
+            if number == state.reservation and (state.sent or state.spent is not None):
+                self.account.settle(number, state.spent or UNKNOWN_USAGE)
+            else:
+                self.account.release(number)
+        state.reservation = 0
+
+
+def _unsettled(call: ToolCall, *, entered: bool) -> ToolResult:
+    if entered:
+        return ToolResult(call.id, call.name, "interrupted", INTERRUPTED_TEXT, True)
+    return ToolResult(call.id, call.name, "not_run", ENDED_TEXT)
+
+
+def finish_word(turn: Turn) -> str | None:
+    """A turn's finish reason in the common words; one that the profile does not know, verbatim."""
+    return turn.raw_finish if turn.finish == "other" else turn.finish

@@ -1,0 +1,357 @@
+"""The driver: what a run does, in order (loop.md section 3). Straight-line code over `RunState`.
+
+    loop:
+        no turn in hand?  think: reserve - final? - steering - the model call
+        then handle it:   gate or limit - tools - store the exchange - conditions
+
+Each function returns how the run ends, or `None` to go on. All that must outlive an await stands in the state, and
+that first question is the whole of re-entry: a state restored with a turn goes on at its gate or its tools.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import attrs
+
+from protocol.codec import digest_of
+from protocol.errors import ActorCrashed, ActorGone, ModelReplyError
+from protocol.events import (
+    ContinuationRequired,
+    ContinuationResolved,
+    MessageDelivered,
+    PendingCall,
+    StepStarted,
+    ToolRequested,
+)
+from protocol.finalization import decline_texts, flatten_tools
+from protocol.ids import new_id
+from protocol.limits import LimitState, finish_reason_for
+from protocol.model import ModelRequest
+from protocol.normalise import parse_arguments
+from protocol.outcome import outcome_of
+from protocol.run import FinalCall, Finished, RunEnd
+from protocol.turns import AssistantMessage, TextPart, ToolCall, ToolResult, ToolStatus, Turn, UserMessage
+
+from ..kit import Port
+from ._arbiter import ProviderFault, Question
+from ._budget import Reserve
+from ._callbacks import failed, met_condition
+from ._core import RunCore, finish_word
+from ._final import end_without_call, handle_final, prepare_final
+from ._policies import Remote
+from ._session import Think
+from ._toolbox import RunTools
+
+__all__ = ("Driver",)
+
+DISCARDED_TEXT = "Tool execution canceled by user during continuation."
+CUT_TEXT = (
+    "Not run: your output was cut by the token limit before the tool calls were complete, and nothing was run."
+    " Write less before the call, or split the work into smaller calls."
+)
+EMPTY_REASK = "Your last reply was empty: it held neither text nor a tool call. Answer, or call a tool."
+MALFORMED_REASK = "Your last reply could not be read as text or as a tool call. Answer, or make the call again."
+
+
+@attrs.define(eq=False)
+class Driver:
+    """Asks the run's services; nobody asks it."""
+
+    core: RunCore
+    budget: Port[Reserve]
+    session: Port[Think]
+    toolbox: Port[RunTools]
+    arbiter: Port[Question]
+
+    async def run(self) -> RunEnd:
+        """Drive the run to its end, and say which that is."""
+        while True:
+            end = await self._think() if self.core.state.turn is None else None
+            if end is None:
+                end = await self._handle()
+            if end is not None:
+                return end
+
+    # ------------------------------------------------------------ thinking
+
+    async def _think(self) -> RunEnd | None:
+        """Make one model call (steps 1 to 6)."""
+        core = self.core
+        state = core.state
+        if state.stop_requested is not None:
+            return _stopped(core)
+        state.step_began = core.elapsed_seconds
+        grant = await self.budget.ask(Reserve(state.reservation, state.spent))
+        state.reservation, state.sent, state.spent = grant.number, False, None
+        if grant.refused is not None:
+            return end_without_call(core, grant.refused)
+        state.llm_calls += 1
+        await prepare_final(core, grant)
+        self._deliver_steering()
+        core.emit(StepStarted, step=state.step, final=state.final is not None)
+        request = self._request()
+        if core.journal.durable:
+            await core.journal.flushed()
+        try:
+            turn = await self.session.ask(Think(request))
+        except (ActorGone, ActorCrashed):
+            raise
+        except Exception as error:  # ruff: ignore[blind-except]  a model is foreign code
+            return failed(_code_of(error), "the model", error)
+        self._take(turn, request.max_tokens)
+        return None
+
+    def _deliver_steering(self) -> None:
+        core = self.core
+        waiting, core.state.steering = core.state.steering, []
+        for message in waiting:
+            core.history.append(UserMessage(message.text))
+            core.emit(MessageDelivered, message=message.id)
+
+    def _request(self) -> ModelRequest:
+        core = self.core
+        spec = core.spec
+        final = core.state.final
+        view = core.history.view()
+        definitions = tuple([tool.definition for tool in core.tools.values()])
+        if final is None:
+            return ModelRequest(
+                messages=view,
+                system=spec.system,
+                tail=core.state.reask,
+                tools=definitions,
+                temperature=spec.temperature,
+                max_tokens=spec.max_tokens,
+            )
+        profile = spec.model.profile
+        return ModelRequest(
+            messages=flatten_tools(view) if profile.flatten_without_tools else view,
+            system=spec.system,
+            tail=final.instruction,
+            tools=definitions if profile.keeps_tools_when_off else (),
+            tool_choice="none",
+            temperature=spec.temperature,
+            max_tokens=spec.max_tokens,
+        )
+
+    def _take(self, turn: Turn, max_tokens: int | None) -> None:
+        """Take the turn in hand: what it is, and which calls it asks for."""
+        core = self.core
+        state = core.state
+        state.turn = turn
+        state.shown = []
+        state.reask = state.reasked_as = None
+        state.context_tokens = turn.usage.input_tokens if turn.usage.uncached_input_tokens is not None else None
+        state.outcome = outcome_of(turn, max_tokens)
+        if turn.text:
+            state.texts.append(turn.text)
+        if state.final is None and state.outcome.kind == "calls":
+            for call in turn.calls:
+                core.emit(ToolRequested, call=call.id, name=call.name, arguments=parse_arguments(call.arguments) or {})
+
+    # ------------------------------------------------------------ handling the turn
+
+    async def _handle(self) -> RunEnd | None:
+        """Steps 7 to 11: what becomes of the turn in hand."""
+        core = self.core
+        state = core.state
+        if state.final is not None:
+            return handle_final(core)
+        turn, outcome = state.turn, state.outcome
+        assert turn is not None
+        assert outcome is not None
+        match outcome.kind:
+            case "calls":
+                return await self._calls(turn)
+            case "answer":
+                return await self._answer(turn)
+            case "empty" | "malformed":
+                return await self._no_progress(turn)
+            case "truncated":
+                self._store_cut(turn)
+                return Finished("model", "length")
+            case "blocked":
+                self._store_cut(turn)
+                return Finished("model", "content_filter", stop_reason=outcome.detail)
+            case "failed":
+                self._store_cut(turn)
+                return failed("model_reply_error", "the model", ModelReplyError(outcome.detail))
+            case _:
+                assert_never(outcome.kind)
+
+    async def _answer(self, turn: Turn) -> RunEnd | None:
+        core = self.core
+        state = core.state
+        core.history.append(AssistantMessage(turn.parts))
+        core.close_step()
+        state.reasks = 0
+        if state.steering and state.stop_requested is None:
+            return await met_condition(core, finish_word(turn))
+        return Finished("model", "stop", answer=turn.text)
+
+    def _store_cut(self, turn: Turn) -> None:
+        """Keep the visible text of a turn that is no whole answer, marked partial."""
+        if turn.text:
+            self.core.history.append(AssistantMessage((TextPart(turn.text),), partial=True))
+        self.core.close_step()
+
+    async def _no_progress(self, turn: Turn) -> RunEnd | None:
+        """Ask again for an empty or malformed turn, of which nothing is stored; a few times in a row (R5)."""
+        core = self.core
+        state = core.state
+        outcome = state.outcome
+        assert outcome is not None
+        core.close_step()
+        if state.reasks < core.spec.max_reasks:
+            state.reasks += 1
+            empty = outcome.kind == "empty"
+            state.reask = EMPTY_REASK if empty else MALFORMED_REASK
+            state.reasked_as = outcome.kind
+            return await met_condition(core, finish_word(turn))
+        if outcome.kind == "malformed":
+            return failed("model_reply_error", "the model", ModelReplyError(f"malformed reply: {outcome.detail}"))
+        return Finished("model", "empty", stop_reason=outcome.detail)
+
+    async def _calls(self, turn: Turn) -> RunEnd | None:
+        """Steps 8 to 11: the gate or the limit, the tools, the exchange, the conditions."""
+        core = self.core
+        state = core.state
+        if state.decision is None and state.window_is_full():
+            end = await self._gate(turn)
+            if end is not None:
+                return end
+        decision = state.decision
+        if decision is not None and not decision.goes_on:
+            self._decline(turn, decision)
+            return None
+        for call in turn.calls:
+            if decision is not None and call.id in decision.discarded:
+                _answer_call(core, call, "discarded", decision.tool_message or DISCARDED_TEXT)
+        left = tuple([call for call in turn.calls if call.id not in state.results])
+        assert state.outcome is not None
+        cut = state.outcome.cut
+        if left or decision is None:
+            state.window += 1
+            state.tool_iterations += 1
+            await self._run_tools(left, cut=cut)
+        core.store_exchange(decision.message if decision is not None else None)
+        if not cut:
+            state.reasks = 0
+        elif state.reasks >= core.spec.max_reasks:
+            return Finished("model", "length")
+        else:
+            state.reasks += 1
+        return await met_condition(core, finish_word(turn))
+
+    async def _run_tools(self, calls: tuple[ToolCall, ...], *, cut: bool) -> None:
+        core = self.core
+        if cut:
+            for call in calls:
+                _answer_call(core, call, "error", CUT_TEXT)
+        elif calls:
+            if core.journal.durable:
+                await core.journal.flushed()
+            await self.toolbox.ask(RunTools(calls))
+
+    # ------------------------------------------------------------ the gate
+
+    async def _gate(self, turn: Turn) -> RunEnd | None:
+        """The window is full and the model wants tools: end at the limit, or ask whether it may go on (G1)."""
+        core = self.core
+        state = core.state
+        provider = core.spec.continuation
+        if provider is None:
+            return _end_at_limit(core, turn, state.tool_limit())
+        refusal = core.account.refusal()
+        if refusal is not None:
+            return _end_at_limit(core, turn, refusal)
+        request = self._question(turn)
+        state.open_request = request.request
+        try:
+            decision = await self.arbiter.ask(Question(request, provider))
+        except ProviderFault as fault:
+            cause = fault.__cause__
+            assert isinstance(cause, Exception)
+            return failed("continuation_provider_error", "the continuation provider", cause)
+        state.open_request = None
+        state.decision = decision
+        if decision.outcome in {"cancelled", "agent_ended"}:
+            _settle_not_run(core, turn, "Not run: the run was stopped.")
+            return _stopped(core)
+        if decision.goes_on:
+            state.window = 0
+            state.window_max = int(decision.granted or 0) or core.spec.max_tool_iterations
+        return None
+
+    def _question(self, turn: Turn) -> ContinuationRequired:
+        core = self.core
+        spec, state = core.spec, core.state
+        provider = spec.continuation
+        seconds, on_timeout = spec.continuation_timeout_seconds, spec.continuation_on_timeout
+        if isinstance(provider, Remote):
+            on_timeout = provider.on_timeout
+            if provider.timeout_seconds is None or isinstance(provider.timeout_seconds, (int, float)):
+                seconds = provider.timeout_seconds
+        limit = state.tool_limit()
+        grant = spec.max_tool_iterations or 1
+        calls = tuple([PendingCall(call.id, call.name, parse_arguments(call.arguments) or {}) for call in turn.calls])
+        return ContinuationRequired(
+            run=state.run,
+            agent_path=core.log.agent_path,
+            request=state.open_request or new_id("q"),
+            limit=limit,
+            max_iterations=state.window_max,
+            total_iterations=state.tool_iterations,
+            tool_calls=calls,
+            text=turn.text,
+            usage=core.usage,
+            cost=None,
+            elapsed_seconds=core.elapsed_seconds,
+            expires_in_seconds=seconds,
+            decisions=("approve", "decline"),
+            default_grant=grant,
+            max_grant=spec.max_grant or grant,
+            on_timeout=on_timeout,
+            digest=digest_of((state.run, limit, calls, turn.text)),
+        )
+
+    def _decline(self, turn: Turn, decision: ContinuationResolved) -> None:
+        """Answer every pending call, tell the model why, and make the next call the final one (G5)."""
+        core = self.core
+        state = core.state
+        limit = state.tool_limit()
+        timed_out = decision.outcome == "timed_out"
+        result, notice = decline_texts(limit, timed_out=timed_out, message=decision.message)
+        for call in turn.calls:
+            _answer_call(core, call, "discarded", decision.tool_message or result)
+        core.store_exchange(notice)
+        state.final = FinalCall(limit, after_decision=True)
+
+
+def _answer_call(core: RunCore, call: ToolCall, status: ToolStatus, text: str) -> None:
+    """Answer a call whose body is not entered."""
+    core.record(ToolResult(call.id, call.name, status, text))
+
+
+def _settle_not_run(core: RunCore, turn: Turn, text: str) -> None:
+    for call in turn.calls:
+        _answer_call(core, call, "not_run", text)
+    core.store_exchange()
+
+
+def _end_at_limit(core: RunCore, turn: Turn, limit: LimitState) -> RunEnd:
+    _settle_not_run(core, turn, f"Not run: the limit of {limit.max:g} {limit.name.replace('_', ' ')} was reached.")
+    core.reach(limit)
+    return Finished(limit.name, finish_reason_for(limit.name), limit=limit)
+
+
+def _stopped(core: RunCore) -> RunEnd:
+    steps = core.state.steps
+    word = steps[-1].finish_reason if steps else None
+    return Finished("caller", word or "stop", stop_reason=core.state.stop_requested)
+
+
+def _code_of(error: Exception) -> str:
+    name = type(error).__name__ if type(error).__module__.startswith("protocol.") else "ModelError"
+    return "".join("_" + char.lower() if char.isupper() else char for char in name).lstrip("_")

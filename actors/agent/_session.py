@@ -1,0 +1,84 @@
+"""The session actor: one model turn at a time, from the request to the canonical turn."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import attrs
+import trio
+
+from protocol.errors import ModelError
+from protocol.events import ContentDelta, ReasoningDelta, ToolCallDelta
+from protocol.ids import new_id
+from protocol.model import CallDelta, ModelEmit, ModelEvent, ModelRequest, RequestSent, TextDelta
+from protocol.model import ReasoningDelta as ReasoningPiece
+from protocol.normalise import normalise
+from protocol.turns import Turn
+
+from ..kit import Ask, Mailbox
+from ._core import RunCore
+
+__all__ = ("Session", "Think")
+
+
+@attrs.frozen(eq=False)
+class Think(Ask[Turn]):
+    """Make one model call. Fails with what the model raises."""
+
+    request: ModelRequest
+
+
+@attrs.define(eq=False)
+class Session:
+    """Owns the model call in flight."""
+
+    core: RunCore
+
+    async def run(self, mailbox: Mailbox[Think]) -> None:
+        """Make one call at a time; a call whose asker leaves is cancelled."""
+        async for message in mailbox:
+            with trio.CancelScope() as scope:
+                message.reply.on_drop(partial(scope.cancel, "the asker left"))
+                await self._think(message)
+
+    async def _think(self, message: Think) -> None:
+        core = self.core
+        core.history.check()
+        profile = core.spec.model.profile
+        state = core.state
+        state.sent = not profile.reports_sending
+        try:
+            turn = await core.spec.model.turn(message.request, self._emitter())
+        except Exception as error:  # ruff: ignore[blind-except]  a model is foreign code: its failure is the call's, not the actor's
+            partial = error.partial if isinstance(error, ModelError) else None
+            if partial is not None:
+                state.spent = partial.usage
+            message.reply.fail(error)
+            return
+        state.sent = True
+        state.spent = turn.usage
+        turn, arguments = normalise(turn, knows_call=core.history.knows_call, max_calls=profile.max_calls_per_turn)
+        core.arguments = arguments
+        message.reply.set(turn)
+
+    def _emitter(self) -> ModelEmit:
+        core = self.core
+        state = core.state
+        shown = state.shown = []
+        message = new_id("m")
+
+        def emit(event: ModelEvent) -> None:
+            if core.log.over:
+                return
+            match event:
+                case TextDelta(text=text):
+                    shown.append(text)
+                    core.emit(ContentDelta, message=message, text=text)
+                case ReasoningPiece(text=text):
+                    core.emit(ReasoningDelta, message=message, text=text)
+                case CallDelta(index=index, arguments=arguments, name=name):
+                    core.emit(ToolCallDelta, message=message, index=index, text=arguments, name=name)
+                case RequestSent():
+                    state.sent = True
+
+        return emit

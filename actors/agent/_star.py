@@ -1,0 +1,77 @@
+"""The star of a run: its nursery, the four services in it, and the driver as its body.
+
+When the nursery has closed, every service has ended: only then does `finish` settle the run, so that nothing can speak
+after the end. A crash of a service fails the run; the next run has a fresh star. A tool that ignores its cancel is
+outlived: the watchdog finishes the run after the grace time, and the agent takes no new run until the star has joined.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import trio
+
+from protocol.errors import ActorCrashed, ActorGone
+from protocol.run import Cancelled, Failed, RunEnd
+
+from ..kit import Mailbox, run_once
+from ._arbiter import Arbiter, Question
+from ._budget import Budget, Reserve
+from ._core import RunCore
+from ._driver import Driver
+from ._session import Session, Think
+from ._toolbox import RunTools, Toolbox
+
+__all__ = ("run_star", "watch_over")
+
+
+async def run_star(core: RunCore, threads: trio.CapacityLimiter) -> None:
+    """Run a run to its end, whatever that is. Raises only what no run may swallow (an interrupt, a cancel)."""
+    end: RunEnd | None = None
+    crash: Failed | None = None
+    prefix = f"{core.spec.name}/{core.state.run}"
+    budget = Mailbox[Reserve](f"{prefix}/budget", capacity=1)
+    session = Mailbox[Think](f"{prefix}/session", capacity=1)
+    toolbox = Mailbox[RunTools](f"{prefix}/toolbox", capacity=1)
+    arbiter = Mailbox[Question](f"{prefix}/arbiter", capacity=1)
+    try:
+        with core.scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(run_once, Budget(core.account), budget, name=budget.name)
+                nursery.start_soon(run_once, Session(core), session, name=session.name)
+                nursery.start_soon(run_once, Toolbox(core, threads), toolbox, name=toolbox.name)
+                nursery.start_soon(run_once, Arbiter(core), arbiter, name=arbiter.name)
+                end = await Driver(core, budget.port, session.port, toolbox.port, arbiter.port).run()
+                nursery.cancel_scope.cancel("the run is over")
+    except* Exception as group:  # noqa: BLE001  the boundary of a run
+        crash = _crash_of(group)
+    finally:
+        core.finish(end or crash or Cancelled(core.cancel_reason or "cancelled from outside"))
+
+
+def _crash_of(group: ExceptionGroup[Exception]) -> Failed:
+    """The cause of a crash: not those who merely waited for the one that crashed."""
+    leaves = list(_leaves(group))
+    causes = [leaf for leaf in leaves if not isinstance(leaf, (ActorCrashed, ActorGone))] or leaves
+    cause = causes[0]
+    return Failed(cause, "actor_crashed", f"the run's star crashed: {type(cause).__name__}: {cause}")
+
+
+def _leaves(group: BaseExceptionGroup[Any]) -> list[Exception]:
+    found: list[Exception] = []
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            found.extend(_leaves(cast("BaseExceptionGroup[Any]", error)))
+        elif isinstance(error, Exception):
+            found.append(error)
+    return found
+
+
+async def watch_over(core: RunCore, grace_seconds: float) -> None:
+    """Finish a run that was cancelled, from within or from outside, and whose star does not join in time."""
+    try:
+        await core.stirred.wait()
+    finally:
+        with trio.move_on_after(grace_seconds, shield=True):
+            await core.over.wait()
+        core.finish(Cancelled(core.cancel_reason or "cancelled from outside"))

@@ -1,0 +1,142 @@
+"""The toolbox actor: owns the tasks of the tools that run.
+
+Every call is resolved first (is the tool there, are the arguments right), then those that may run do, in one nursery
+per batch: a single call too, for it is the one path, and it keeps context variables apart. Results are entered in the
+run's record as they come; whatever way a body is left, its call has a result.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import attrs
+import trio
+
+from protocol.events import ToolStarted
+from protocol.history import INTERRUPTED_TEXT
+from protocol.text import clean, cut_middle
+from protocol.turns import ToolCall, ToolResult, ToolStatus
+
+from ..kit import Ask, Mailbox
+from ..tools import ArgumentsInvalid, OutputUnfit, Tool, render_error, render_output
+from ._core import RunCore
+
+__all__ = ("RunTools", "Toolbox")
+
+
+@attrs.frozen(eq=False)
+class RunTools(Ask[None]):
+    """Run these calls of the turn in hand; the answer comes when each has its result in the record."""
+
+    calls: tuple[ToolCall, ...]
+
+
+@attrs.frozen(eq=False)
+class _Ready:
+    """A call that may run."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: dict[str, Any]
+
+
+@attrs.define(eq=False)
+class Toolbox:
+    """Owns the tool calls in flight."""
+
+    core: RunCore
+    threads: trio.CapacityLimiter
+
+    async def run(self, mailbox: Mailbox[RunTools]) -> None:
+        """Run one batch at a time; a batch whose asker leaves is cancelled."""
+        async for message in mailbox:
+            ready = [ready for call in message.calls if (ready := self._resolve(call)) is not None]
+            async with trio.open_nursery() as batch:
+                message.reply.on_drop(partial(batch.cancel_scope.cancel, "the asker left"))
+                width = self.core.spec.max_parallel_tools
+                if width is None or width >= len(ready):
+                    for item in ready:
+                        batch.start_soon(self._run, item, name=item.call.name)
+                else:
+                    queue = iter(ready)
+                    for _ in range(width):
+                        batch.start_soon(self._run_in_turn, queue)
+            message.reply.set(None)
+
+    def _resolve(self, call: ToolCall) -> _Ready | None:
+        """Say that the call may run, or enter an error result that the model can act on."""
+        core = self.core
+        if call.id in core.state.results:
+            return None
+        tool = core.tools.get(call.name)
+        if tool is None:
+            offered = ", ".join(core.tools) or "none"
+            text = f"There is no tool named {call.name!r}. The tools are: {offered}."
+        elif call.malformed is not None:
+            raw = cut_middle(call.malformed, 1000)
+            text = f"The arguments of {call.name} must be one JSON object; nothing was run. They were: {raw}"
+        else:
+            try:
+                bound = tool.bind(core.arguments.get(call.id, {}))
+            except ArgumentsInvalid as error:
+                text = str(error)
+            else:
+                return _Ready(call, tool, bound.arguments)
+        core.record(ToolResult(call.id, call.name, "error", clean(text)))
+        return None
+
+    async def _run_in_turn(self, queue: Iterator[_Ready]) -> None:
+        for item in queue:
+            await self._run(item)
+
+    async def _run(self, item: _Ready) -> None:
+        core = self.core
+        call = item.call
+        core.state.tool_calls += 1
+        core.emit(ToolStarted, call=call.id, name=call.name)
+        status: ToolStatus = "interrupted"
+        text = INTERRUPTED_TEXT
+        try:
+            status, text = await self._enter(item)
+        finally:
+            core.record(ToolResult(call.id, call.name, status, text, True))
+
+    async def _enter(self, item: _Ready) -> tuple[ToolStatus, str]:
+        tool = item.tool
+        seconds = tool.timeout_seconds or self.core.spec.tool_timeout_seconds
+        if seconds is None:
+            return await self._call(item)
+        with trio.move_on_after(seconds) as scope:
+            return await self._call(item)
+        assert scope.cancelled_caught
+        return "timed_out", f"The tool {tool.name} timed out after {seconds:g} seconds; it may have had an effect."
+
+    async def _call(self, item: _Ready) -> tuple[ToolStatus, str]:
+        tool = item.tool
+        try:
+            if tool.in_thread:
+                value = await trio.to_thread.run_sync(
+                    partial(tool.fn, **item.arguments), abandon_on_cancel=True, limiter=self.threads
+                )
+            else:
+                value = tool.fn(**item.arguments)
+            if inspect.isawaitable(value):
+                value = await value
+            return "ok", render_output(value, tool_name=tool.name, max_chars=self.core.spec.max_tool_output_chars)
+        except OutputUnfit as error:
+            return "error", clean(str(error))
+        except (Exception, SystemExit) as error:  # ruff: ignore[blind-except]  what a tool raises is its result (T4)
+            return "error", render_error(error)
+        except BaseExceptionGroup as group:
+            _, rest = group.split(_is_error)
+            if rest is not None:
+                raise
+            return "error", render_error(group)
+
+
+def _is_error(error: BaseException) -> bool:
+    """Whether a leaf is a tool's failure: a cancel, an interrupt and an exit of the generator are not."""
+    return isinstance(error, (Exception, SystemExit)) and not isinstance(error, BaseExceptionGroup)

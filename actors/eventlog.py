@@ -1,0 +1,226 @@
+"""The event log: one stream per root agent; numbered, encoded once, bounded; readers are cursors.
+
+A stream has two marks. `end` is the last number given; `visible` is the last number that is durable, and so the last
+one that a remote reader may see. Without a journal on disk the two are one.
+
+A stream is a list with a base, trimmed in lumps: a slice from the middle of a deque costs ten times as much. It is
+bounded by bytes. A reader that falls behind the base is told how many events it lost, once, and goes on.
+
+A reader that has caught up arms itself on the stream; the next event disarms and wakes it. So emitting costs the same
+with a thousand idle readers that sleep as with none, and a reader is woken once for any number of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import trio
+
+from protocol.codec import encode_event
+from protocol.events import Event, RunEvent, Warned
+from protocol.grammar import Grammar
+from protocol.ids import new_id
+
+from .journal import Journal, MemoryJournal
+
+__all__ = ("Entry", "EventReader", "EventStream", "EventsLost", "RunLog", "StreamStatistics")
+
+_TRIM = 0.25
+"""The part of the bound that is cut off at once when it is exceeded."""
+
+
+@attrs.frozen
+class EventsLost:
+    """Stands in for `count` events that were dropped before this reader came to them."""
+
+    count: int
+
+
+Entry = tuple[Event, bytes]
+"""An event and its JSON."""
+
+
+@attrs.frozen
+class StreamStatistics:
+    """The state of a stream."""
+
+    name: str
+    epoch: str
+    oldest: int
+    """Number of the oldest event still held; `end + 1` if none is."""
+    end: int
+    visible: int
+    bytes: int
+    faults: int
+    """Events that could not be encoded as they were."""
+
+
+class EventStream:
+    """The numbered events of one root agent, from the oldest still held to the newest. Numbers start at 1."""
+
+    def __init__(self, name: str, *, journal: Journal | None = None, max_bytes: int = 256 * 1024) -> None:
+        self.name = name
+        self.epoch = new_id("epoch")
+        """Changes when the numbering cannot be continued."""
+        self._journal: Journal = journal or MemoryJournal()
+        self._durable = self._journal.durable
+        self._entries: list[Entry] = []
+        self._base = 1
+        self._visible = 0
+        self._bytes = 0
+        self._max_bytes = max_bytes
+        self._faults = 0
+        self._armed: list[Callable[[], None]] = []
+
+    @property
+    def end(self) -> int:
+        """The last number given; 0 if there is none."""
+        return self._base + len(self._entries) - 1
+
+    @property
+    def oldest(self) -> int:
+        """The lowest number that can still be read."""
+        return self._base
+
+    @property
+    def visible(self) -> int:
+        """The last number that is durable."""
+        return self._visible if self._durable else self.end
+
+    def append(self, event: Event) -> int:
+        """Number, encode and keep an event. Never raises, never waits; returns its number."""
+        data, fault = encode_event(event)
+        self._entries.append((event, data))
+        self._bytes += len(data)
+        if self._bytes > self._max_bytes:
+            self._trim()
+        if self._durable:
+            number = self.end
+            self._journal.after(self._journal.append(data), lambda: self._show(number))
+        if self._armed:
+            armed, self._armed = self._armed, []
+            for wake in armed:
+                wake()
+        if fault is not None:
+            self._faults += 1
+            if isinstance(event, RunEvent) and not isinstance(event, Warned):
+                text = f"{event.type} {self.end} held what JSON cannot, and was changed: {fault}"
+                self.append(Warned(run=event.run, agent_path=event.agent_path, code="event_changed", text=text[:500]))
+        return self.end
+
+    def read(self, after: int, limit: int = 1000) -> tuple[int, list[Entry]]:
+        """The events numbered above `after`, at most `limit`: the number of the first one, and they."""
+        first = max(after + 1, self._base)
+        start = first - self._base
+        return first, self._entries[start : start + limit]
+
+    def arm(self, wake: Callable[[], None]) -> None:
+        """Call `wake` once, at the next event."""
+        self._armed.append(wake)
+
+    def disarm(self, wake: Callable[[], None]) -> None:
+        """Take back an `arm`."""
+        if wake in self._armed:
+            self._armed.remove(wake)
+
+    def reader(self, *, after: int | None = None, run: str | None = None) -> EventReader:
+        """A cursor behind number `after` (`None`: behind the newest), for all events or up to a run's end."""
+        return EventReader(self, self.end if after is None else after, run)
+
+    def statistics(self) -> StreamStatistics:
+        """A frozen look at the stream."""
+        return StreamStatistics(self.name, self.epoch, self._base, self.end, self.visible, self._bytes, self._faults)
+
+    def _show(self, number: int) -> None:
+        self._visible = max(self._visible, number)
+
+    def _trim(self) -> None:
+        goal = self._max_bytes * (1 - _TRIM)
+        cut = 0
+        while self._bytes > goal and cut < len(self._entries) - 1:
+            self._bytes -= len(self._entries[cut][1])
+            cut += 1
+        del self._entries[:cut]
+        self._base += cut
+
+
+class EventReader:
+    """An async iterator over a stream: every event in order, or `EventsLost` where it fell too far behind.
+
+    A reader of one run ends after that run's terminal event. Leaving the iteration changes nothing for the run.
+    """
+
+    def __init__(self, stream: EventStream, after: int, run: str | None) -> None:
+        self.seq = after
+        """Number of the last event returned."""
+        self._stream = stream
+        self._run = run
+        self._ended = False
+        self._chunk: list[Entry] = []
+        self._at = 0
+
+    def __aiter__(self) -> EventReader:
+        return self
+
+    async def __anext__(self) -> Event | EventsLost:
+        if self._ended:
+            raise StopAsyncIteration
+        while self._at >= len(self._chunk):
+            first, self._chunk = self._stream.read(self.seq, 256)
+            self._at = 0
+            if first > self.seq + 1:
+                lost = first - self.seq - 1
+                self.seq = first - 1
+                self._chunk = []
+                await trio.lowlevel.checkpoint()
+                return EventsLost(lost)
+            if self._chunk:
+                await trio.lowlevel.checkpoint()
+            else:
+                await self._wait()
+        event, _ = self._chunk[self._at]
+        self._at += 1
+        self.seq += 1
+        if self._run is not None and _ends(event, self._run):
+            self._ended = True
+        return event
+
+    async def _wait(self) -> None:
+        woken = trio.Event()
+        self._stream.arm(woken.set)
+        try:
+            await woken.wait()
+        finally:
+            self._stream.disarm(woken.set)
+
+
+def _ends(event: Event, run: str) -> bool:
+    return event.type in {"run_finished", "run_failed", "run_cancelled"} and getattr(event, "run", None) == run
+
+
+class RunLog:
+    """A run's way into its root's stream: the grammar refuses, and counts, what may not come."""
+
+    __slots__ = ("_stream", "agent_path", "grammar", "refused", "run")
+
+    def __init__(self, stream: EventStream, run: str, agent_path: tuple[str, ...] = ()) -> None:
+        self._stream = stream
+        self.run = run
+        self.agent_path = agent_path
+        self.grammar = Grammar()
+        self.refused = 0
+        """Events that came where none may."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the terminal event is out."""
+        return self.grammar.phase == "over"
+
+    def emit(self, event: RunEvent) -> bool:
+        """Append an event of this run. Never raises; returns whether it could come."""
+        if not self.grammar.admit(event):
+            self.refused += 1
+            return False
+        self._stream.append(event)
+        return True

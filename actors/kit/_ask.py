@@ -1,0 +1,107 @@
+"""A message that wants an answer carries the slot for it, and the answer's type.
+
+    @attrs.frozen(eq=False)
+    class Lookup(Ask[int]):
+        key: str
+
+    number = await port.ask(Lookup("a"))      # an int, proven by both type checkers
+    message.reply.set(7)                      # in the actor
+
+The slot knows nothing of trio: whoever waits installs a notifier. Setting it is synchronous and cannot fail, also
+when nobody waits any more; `set` says whether somebody does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, Literal, TypeVar
+
+import attrs
+
+__all__ = ("Ask", "Reply")
+
+R = TypeVar("R")
+
+
+class Reply(Generic[R]):
+    """A slot for one answer: set or failed once, later attempts are ignored."""
+
+    __slots__ = ("_dropped", "_forget", "_notify", "_on_drop", "_state", "_value")
+
+    def __init__(self) -> None:
+        self._state: Literal["pending", "done", "failed"] = "pending"
+        self._value: Any = None
+        self._dropped = False
+        self._notify: Callable[[], None] | None = None
+        self._on_drop: Callable[[], object] | None = None
+        self._forget: Callable[[Reply[R]], None] | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether it has been set or failed."""
+        return self._state != "pending"
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the asker has left."""
+        return self._dropped
+
+    def set(self, value: R) -> bool:
+        """Answer. Returns whether somebody still waits for it."""
+        return self._finish("done", value)
+
+    def fail(self, error: Exception) -> bool:
+        """Answer with an error, which is raised at the asker. Returns whether somebody still waits."""
+        return self._finish("failed", error)
+
+    def result(self) -> R:
+        """The answer. Raises what it was failed with, or `RuntimeError` if there is none yet."""
+        if self._state == "failed":
+            error: Exception = self._value
+            raise error
+        if self._state == "pending":
+            raise RuntimeError("there is no answer yet")
+        value: R = self._value
+        return value
+
+    def on_done(self, notify: Callable[[], None]) -> None:
+        """Call `notify` when there is an answer: at once if there is one already."""
+        self._notify = notify
+        if self._state != "pending":
+            notify()
+
+    def on_drop(self, stop: Callable[[], object]) -> None:
+        """Call `stop` when the asker leaves, to end the work: at once if it has left already."""
+        self._on_drop = stop
+        if self._dropped:
+            stop()
+
+    def drop(self) -> None:
+        """The asker leaves: nobody waits any more. Dropping twice is once."""
+        if not self._dropped:
+            self._dropped = True
+            if self._on_drop is not None:
+                self._on_drop()
+
+    def tracked_by(self, forget: Callable[[Reply[R]], None]) -> None:
+        """Call `forget` when it is answered: how a mailbox knows which asks are open."""
+        self._forget = forget
+
+    def _finish(self, state: Literal["done", "failed"], value: Any) -> bool:
+        if self._state != "pending":
+            return False
+        self._state = state
+        self._value = value
+        if self._forget is not None:
+            self._forget(self)
+        if self._notify is not None:
+            self._notify()
+        return not self._dropped
+
+
+@attrs.frozen(eq=False)
+class Ask(Generic[R]):
+    """The base of every message that wants an answer of type `R`."""
+
+    reply: Reply[R] = attrs.field(factory=Reply[R], init=False, repr=False)
+    """Where the answer goes."""

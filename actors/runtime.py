@@ -1,0 +1,158 @@
+"""The runtime: hosts agents and users' own actors in one process, and stops them in order."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Iterable
+from typing import Any, TypeVar, final
+
+import attrs
+import trio
+
+from protocol.errors import AgentStopped
+from protocol.gate import ContinuationResponse, DecisionReply
+from protocol.ledger import Account
+from protocol.turns import Message
+
+from .agent import Agent, AgentSpec
+from .journal import Journal, MemoryJournal
+from .kit import Actor, Mailbox, Port, Restarts, supervise
+
+__all__ = ("Runtime", "RuntimeStatistics", "open_runtime")
+
+M = TypeVar("M")
+
+
+@attrs.frozen
+class RuntimeStatistics:
+    """The state of a runtime."""
+
+    agents: int
+    running: int
+    actors: int
+    llm_calls: int
+    tool_threads: int
+    """Worker threads that tools hold."""
+
+
+@final
+class Runtime:
+    """Where agents live; made by `open_runtime()`."""
+
+    def __init__(self, nursery: trio.Nursery, journal: Journal, tool_threads: int) -> None:
+        self._nursery = nursery
+        self._journal = journal
+        self._threads = trio.CapacityLimiter(tool_threads)
+        self._account = Account("runtime")
+        self._agents: dict[str, Agent] = {}
+        self._models: dict[int, Any] = {}
+        self._actors = 0
+        self._closed = False
+
+    @property
+    def agents(self) -> tuple[Agent, ...]:
+        """The agents that have been spawned and not stopped."""
+        return tuple(self._agents.values())
+
+    async def spawn(self, spec: AgentSpec, *, messages: Iterable[Message] = ()) -> Agent:
+        """Make an agent. `messages` is a conversation to go on with; it is repaired so that every call has its result.
+
+        Raises `AgentStopped` once the runtime is being closed.
+        """
+        if self._closed:
+            raise AgentStopped("the runtime is being closed and takes no new agents")
+        agent = Agent(spec, journal=self._journal, threads=self._threads, account=self._account, messages=messages)
+        self._models[id(spec.model)] = spec.model
+        self._agents[agent.id] = agent
+        await self._nursery.start(self._host, agent, name=f"{agent.name}/host")
+        return agent
+
+    async def spawn_actor(
+        self, actor: Actor[M], *, name: str | None = None, capacity: int = 8, restarts: Restarts | None = None
+    ) -> Port[M]:
+        """Run an actor of your own under supervision until the runtime closes; returns its port.
+
+        An actor that crashes more often than `restarts` forgives ends the runtime with its error.
+        """
+        mailbox = Mailbox[M](name or type(actor).__name__, capacity=capacity)
+        self._nursery.start_soon(self._supervise, actor, mailbox, restarts, name=mailbox.name)
+        await trio.lowlevel.checkpoint()
+        return mailbox.port
+
+    async def decide(self, request: str, response: ContinuationResponse, *, by: str | None = "host") -> DecisionReply:
+        """Answer an open request of any agent; the rules are those of `run.decide()`."""
+        reply = DecisionReply("not_found", request)
+        for agent in self._agents.values():
+            reply = agent.requests.decide(request, response, by)
+            if reply.status != "not_found":
+                break
+        await self._journal.flushed()
+        return reply
+
+    def statistics(self) -> RuntimeStatistics:
+        """A frozen look at the runtime."""
+        running = sum(1 for agent in self._agents.values() if agent.statistics().run is not None)
+        threads = int(self._threads.borrowed_tokens)
+        return RuntimeStatistics(len(self._agents), running, self._actors, self._account.llm_calls, threads)
+
+    async def _host(self, agent: Agent, *, task_status: trio.TaskStatus[None]) -> None:
+        try:
+            await agent.host(task_status=task_status)
+        finally:
+            self._agents.pop(agent.id, None)
+
+    async def _supervise(self, actor: Actor[Any], mailbox: Mailbox[Any], restarts: Restarts | None) -> None:
+        self._actors += 1
+        try:
+            await supervise(actor, mailbox, restarts=restarts)
+        finally:
+            self._actors -= 1
+
+    async def stop(self, *, grace_seconds: float) -> None:
+        """Take no new agents; end all runs at their next boundary, waiting up to `grace_seconds` for them.
+
+        Leaving `open_runtime()` does this, and then cancels what still goes on.
+        """
+        self._closed = True
+        agents = list(self._agents.values())
+        for agent in agents:
+            agent.stop("the runtime is being closed")
+        with trio.move_on_after(grace_seconds):
+            for agent in agents:
+                await agent.wait_idle()
+
+    async def close_models(self) -> None:
+        """Close what the agents' models hold open; they open it again if they are used."""
+        for model in self._models.values():
+            aclose = getattr(model, "aclose", None)
+            if aclose is not None:
+                await aclose()
+
+
+@contextlib.asynccontextmanager
+async def open_runtime(
+    *, journal: Journal | None = None, tool_threads: int = 40, stop_grace_seconds: float = 5.0
+) -> AsyncGenerator[Runtime, None]:
+    """Open a runtime; leaving the block stops its agents in order.
+
+    On a normal exit, runs that still go on end at their next boundary within `stop_grace_seconds` and are cancelled
+    after; on an error they are cancelled at once. A single error of the body leaves the block as itself.
+    """
+    failure: Exception | None = None
+    runtime: Runtime | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            runtime = Runtime(nursery, journal or MemoryJournal(), tool_threads)
+            try:
+                yield runtime
+            except Exception as error:  # ruff: ignore[blind-except]  raised again below, as itself
+                failure = error
+            else:
+                await runtime.stop(grace_seconds=stop_grace_seconds)
+            nursery.cancel_scope.cancel("the runtime is closed")
+    finally:
+        if runtime is not None:
+            with trio.move_on_after(stop_grace_seconds, shield=True):
+                await runtime.close_models()
+    if failure is not None:
+        raise failure

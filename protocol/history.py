@@ -1,0 +1,182 @@
+"""The conversation as stored: append-only, grown by whole exchanges, with one result for every call.
+
+Rule R2 is one pure function, `first_fault`. On a send only what was appended since the last check is looked at
+(a full check per step makes a run quadratic); on a load everything is, and `repair` mends what it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from .text import clean
+from .turns import (
+    AssistantMessage,
+    Message,
+    OpaquePart,
+    Part,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    ToolResult,
+    UserMessage,
+    calls_of,
+    text_of,
+)
+from .views import View
+
+__all__ = ("History", "first_fault", "repair")
+
+
+@attrs.define(eq=False)
+class History:
+    """An agent's messages. One writer; readers take a `view()`."""
+
+    _messages: list[Message] = attrs.field(factory=list[Message])
+    _ids: set[str] = attrs.field(factory=set[str])
+    _checked: int = 0
+
+    @classmethod
+    def load(cls, messages: Iterable[Message]) -> History:
+        """Make a history from stored messages, repaired so that rule R2 holds."""
+        history = cls()
+        for message in repair(list(messages)):
+            history._append(message)
+        return history
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def view(self) -> View[Message]:
+        """The messages up to now; later appends do not show in it."""
+        return View(self._messages)
+
+    def knows_call(self, call: str) -> bool:
+        """Whether a call with this id is already stored."""
+        return call in self._ids
+
+    def append(self, message: UserMessage | AssistantMessage) -> None:
+        """Append a message that asks for no tool: a prompt, steering, or an answer."""
+        if isinstance(message, AssistantMessage) and calls_of(message.parts):
+            raise ValueError("an assistant message with tool calls is appended with its results: append_exchange()")
+        self._append(message)
+
+    def append_exchange(
+        self, assistant: AssistantMessage, results: Sequence[ToolResult], message: str | None = None
+    ) -> None:
+        """Append an assistant turn, all its results and the decision's message, or nothing (R3).
+
+        Raises `ValueError` if the results do not answer exactly the calls, in call order.
+        """
+        calls = [call.id for call in calls_of(assistant.parts)]
+        if not calls or calls != [result.call for result in results]:
+            raise ValueError(f"results {[result.call for result in results]} do not answer the calls {calls}")
+        self._append(assistant)
+        self._messages.append(ToolMessage(tuple(results)))
+        if message is not None:
+            self._messages.append(UserMessage(message))
+
+    def check(self) -> None:
+        """Check what was appended since the last check. Raises `ValueError` naming the first fault."""
+        fault = first_fault(self._messages, self._checked)
+        if fault is not None:
+            raise ValueError(f"the history is broken: {fault}")
+        self._checked = len(self._messages)
+
+    def _append(self, message: Message) -> None:
+        self._messages.append(message)
+        if type(message) is AssistantMessage:
+            for part in message.parts:
+                if type(part) is ToolCall:
+                    self._ids.add(part.id)
+
+
+def first_fault(messages: Sequence[Message], start: int = 0) -> str | None:
+    """Name the first place from `start` on where a call lacks its one result directly after it (R2), or `None`."""
+    for index in range(start, len(messages)):
+        message = messages[index]
+        kind = type(message)
+        if kind is ToolMessage:
+            before = messages[index - 1] if index else None
+            if type(before) is not AssistantMessage or not calls_of(before.parts):
+                return f"message {index} holds results, but no call stands directly before it"
+        elif kind is AssistantMessage:
+            calls = [part.id for part in message.parts if type(part) is ToolCall]  # type: ignore[union-attr]
+            if not calls:
+                continue
+            if "" in calls or len(set(calls)) != len(calls):
+                return f"message {index} has empty or repeated call ids"
+            after = messages[index + 1] if index + 1 < len(messages) else None
+            answered = [result.call for result in after.results] if type(after) is ToolMessage else []
+            if answered != calls:
+                return f"message {index} has the calls {calls}, answered are {answered}"
+    return None
+
+
+def repair(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with every call answered once, in order, and no result without its call. Idempotent.
+
+    A call without a result is answered `interrupted`; a result without a call is dropped; ids that are empty or
+    used before are made anew; messages with nothing in them are dropped, lone surrogates replaced.
+    """
+    mended: list[Message] = []
+    used: set[str] = set()
+    index = 0
+    while index < len(messages):
+        message = messages[index]
+        index += 1
+        match message:
+            case UserMessage(text=text):
+                if text:
+                    mended.append(UserMessage(clean(text)))
+            case ToolMessage():
+                pass  # an orphan: results with their call are taken below
+            case AssistantMessage(parts=parts, partial=partial):
+                results: dict[str, ToolResult] = {}
+                while index < len(messages):
+                    after = messages[index]
+                    if not isinstance(after, ToolMessage):
+                        break
+                    for result in after.results:
+                        results.setdefault(result.call, result)
+                    index += 1
+                _mend_assistant(parts, results, used, mended, partial=partial)
+    return mended
+
+
+def _mend_assistant(
+    parts: tuple[Part, ...], results: dict[str, ToolResult], used: set[str], mended: list[Message], *, partial: bool
+) -> None:
+    kept: list[Part] = []
+    answers: list[ToolResult] = []
+    for part in parts:
+        if isinstance(part, TextPart):
+            if part.text:
+                kept.append(TextPart(clean(part.text)))
+        elif isinstance(part, ToolCall):
+            fresh = part.id if part.id and part.id not in used else _fresh_id(part.id, used)
+            used.add(fresh)
+            kept.append(part if fresh == part.id else ToolCall(fresh, part.name, part.arguments, part.malformed))
+            found = results.pop(part.id, None)
+            status, text = (found.status, found.text) if found else ("interrupted", INTERRUPTED_TEXT)
+            answers.append(ToolResult(fresh, part.name, status, clean(text), found is None or found.entered))
+        else:
+            kept.append(part)
+    if not answers:
+        kept = [part for part in kept if not (isinstance(part, OpaquePart) and part.call is not None)]
+    if answers or text_of(tuple(kept)):
+        mended.append(AssistantMessage(tuple(kept), partial))
+    if answers:
+        mended.append(ToolMessage(tuple(answers)))
+
+
+def _fresh_id(stem: str, used: set[str]) -> str:
+    number = 2
+    while f"{stem or 'call'}-{number}" in used:
+        number += 1
+    return f"{stem or 'call'}-{number}"
+
+
+INTERRUPTED_TEXT = "Interrupted before it ended: it may have had an effect."
+"""The result of a call whose body was entered and did not come to its end."""

@@ -1,0 +1,117 @@
+"""Reading a model's turn into its canonical form (R2, R3, T2, T3), once, when it has ended.
+
+Ids become non-empty and new in the conversation; arguments become the text of a JSON object, with what came instead
+kept beside it; lone surrogates are replaced; calls beyond the limit are cut off.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+import attrs
+import msgspec
+
+from .ids import new_id
+from .text import clean
+from .turns import OpaquePart, Part, ReasoningPart, TextPart, ToolCall, Turn
+
+__all__ = ("Arguments", "normalise", "parse_arguments")
+
+Arguments = dict[str, dict[str, Any]]
+"""The decoded arguments of a turn's calls, by id; malformed ones are left out."""
+
+_decode = msgspec.json.Decoder().decode
+
+
+def normalise(turn: Turn, *, knows_call: Callable[[str], bool], max_calls: int) -> tuple[Turn, Arguments]:
+    """Return the turn in canonical form, and the decoded arguments of its calls.
+
+    `knows_call` says whether an id is already used in the conversation; calls beyond `max_calls` are dropped, with
+    the opaque items that belong to them.
+    """
+    parts: list[Part] = []
+    arguments: Arguments = {}
+    renamed: dict[str, str] = {}
+    cut_off: set[str] = set()
+    dropped = 0
+    count = 0
+    for part in turn.parts:
+        if isinstance(part, ToolCall):
+            if count == max_calls:
+                dropped += 1
+                cut_off.add(part.id)
+                continue
+            count += 1
+            call, decoded = _read_call(part, arguments, knows_call)
+            renamed[part.id] = call.id
+            arguments[call.id] = decoded
+            parts.append(call)
+        elif isinstance(part, TextPart):
+            parts.append(part if part.text.isascii() else TextPart(clean(part.text)))
+        elif isinstance(part, ReasoningPart):
+            parts.append(part if part.text.isascii() else ReasoningPart(clean(part.text), part.signature))
+        else:
+            parts.append(part)
+    if turn.parts == tuple(parts):
+        return turn, arguments
+    lost = cut_off - renamed.keys()
+    kept = tuple([_follow(part, renamed) for part in parts if not (isinstance(part, OpaquePart) and part.call in lost)])
+    for part in kept:
+        if isinstance(part, ToolCall) and part.malformed is not None:
+            del arguments[part.id]
+    return attrs.evolve(turn, parts=kept, dropped_calls=turn.dropped_calls + dropped), arguments
+
+
+def parse_arguments(raw: str) -> dict[str, Any] | None:
+    """Decode a call's arguments; `None` if they are no JSON object. Empty, blank and `null` are `{}`."""
+    if not raw or raw.isspace() or raw.strip() == "null":
+        return {}
+    try:
+        value = _decode(raw)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        value = _decode_surrogates(raw)
+    except RecursionError:
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def _decode_surrogates(raw: str) -> object:
+    """Lone surrogates, written out or escaped, are all that is mended."""
+    try:
+        value = json.loads(clean(raw), parse_constant=_no_constant)
+        return _decode(clean(json.dumps(value, ensure_ascii=False)))
+    except (ValueError, RecursionError, msgspec.DecodeError):
+        return None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _read_call(part: ToolCall, taken: Arguments, knows_call: Callable[[str], bool]) -> tuple[ToolCall, dict[str, Any]]:
+    fresh = part.id
+    if not fresh or fresh in taken or knows_call(fresh):
+        fresh = new_id("call")
+    raw = part.arguments
+    decoded = parse_arguments(raw)
+    if decoded is None:
+        return ToolCall(fresh, part.name, "{}", clean(raw), _vendor_id(part, fresh)), {}
+    if decoded and raw.isascii() and "\\ud" not in raw and "\\uD" not in raw:
+        if fresh is part.id:
+            return part, decoded
+        text = raw
+    else:
+        text = msgspec.json.encode(decoded).decode()
+    return ToolCall(fresh, part.name, text, None, _vendor_id(part, fresh)), decoded
+
+
+def _vendor_id(part: ToolCall, fresh: str) -> str | None:
+    return part.vendor_id or (part.id if part.id and part.id != fresh else None)
+
+
+def _follow(part: Part, renamed: dict[str, str]) -> Part:
+    if isinstance(part, OpaquePart) and part.call is not None:
+        return OpaquePart(part.format, part.data, renamed.get(part.call, part.call))
+    return part

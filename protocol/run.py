@@ -1,0 +1,179 @@
+"""All variables of a run's loop, in one object that can be written down and taken up again.
+
+The loop begins with "if there is no turn, think": a state that was restored with a turn goes on at the gate or the
+tools of that turn. That guard is the whole of re-entry.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import attrs
+
+from .events import ContinuationResolved
+from .limits import Counters, LimitName, Limits, LimitState
+from .outcome import Outcome
+from .result import Finalized, RunResult, StepResult, StoppedBy
+from .turns import Message, ToolResult, Turn
+from .usage import Usage
+
+__all__ = ("Cancelled", "Failed", "FinalCall", "Finished", "QueuedMessage", "RunEnd", "RunState", "result_of")
+
+
+@attrs.frozen
+class QueuedMessage:
+    """A steering message that waits for a boundary."""
+
+    id: str
+    text: str
+
+
+@attrs.frozen
+class FinalCall:
+    """The run is in its final call, or about to make it: tools are off and nothing goes on after it."""
+
+    limit: LimitState
+    """The limit whose instruction is used."""
+    instruction: str | None = None
+    """The transient last message; `None` until it has been made."""
+    after_decision: bool = False
+    """A gate declined or timed out: the finish reason is the limit's, whatever the model's was."""
+
+
+@attrs.frozen
+class Finished:
+    """The run came to an end that is a result."""
+
+    stopped_by: StoppedBy
+    finish_reason: str
+    answer: str | None = None
+    """The model's whole answer, if that is what ended the run."""
+    stop_reason: str | None = None
+    limit: LimitState | None = None
+    finalized: Finalized | None = None
+    closing_text: str = ""
+    """Text of the runtime's own (the fallback), after the texts of the turns."""
+
+
+@attrs.frozen
+class Failed:
+    """The run failed."""
+
+    error: Exception
+    code: str
+    message: str
+
+
+@attrs.frozen
+class Cancelled:
+    """The run was cancelled."""
+
+    reason: str
+
+
+RunEnd: TypeAlias = Finished | Failed | Cancelled
+
+
+@attrs.define
+class RunState:
+    """Where a run stands. Everything in it encodes as JSON and decodes again."""
+
+    run: str
+    prompt: str
+    limits: Limits
+    agent_path: tuple[str, ...] = ()
+    window_max: int | None = None
+    """Rounds that fit the present window; a gate's grant may have resized it."""
+    step: int = 0
+    """Number of the step in hand."""
+    window: int = 0
+    tool_iterations: int = 0
+    tool_calls: int = 0
+    llm_calls: int = 0
+    """Model calls of the run itself that were counted."""
+    reasks: int = 0
+    """Edges without progress in a row."""
+    reask: str | None = None
+    """The transient message of the next call, if it is a re-ask."""
+    reasked_as: str | None = None
+    """The finish reason the run has if that re-ask cannot be made."""
+    reservation: int = 0
+    """The call that is reserved and neither settled nor released; 0: none."""
+    sent: bool = False
+    """Whether the request of that reservation has been handed to the transport."""
+    spent: Usage | None = None
+    """What that reservation used, once it is known; it is settled with the next one, or by the finish."""
+    turn: Turn | None = None
+    """Answered by the model and not yet stored."""
+    outcome: Outcome | None = None
+    results: dict[str, ToolResult] = attrs.field(factory=dict[str, ToolResult])
+    """Results of the turn's calls so far: the one record that history and events are settled from."""
+    decision: ContinuationResolved | None = None
+    """The gate's answer to this turn."""
+    open_request: str | None = None
+    """The gate's question that waits for an answer."""
+    final: FinalCall | None = None
+    final_calls: int = 0
+    unfinalized: set[LimitName] = attrs.field(factory=set[LimitName])
+    """Limits whose instruction function failed: the run goes on as if their finalization were off."""
+    shown: list[str] = attrs.field(factory=list[str])
+    """The visible text of the model call in flight, as far as it has been shown."""
+    texts: list[str] = attrs.field(factory=list[str])
+    """The visible text of every turn."""
+    steps: list[StepResult] = attrs.field(factory=list[StepResult])
+    steering: list[QueuedMessage] = attrs.field(factory=list[QueuedMessage])
+    stop_requested: str | None = None
+    """The caller's reason to stop at the next boundary."""
+    context_tokens: int | None = None
+    step_began: float = 0.0
+    """On the run's own clock: seconds since it began."""
+
+    def window_is_full(self) -> bool:
+        """Whether another round would exceed the window."""
+        return self.window_max is not None and self.window >= self.window_max
+
+    def tool_limit(self) -> LimitState:
+        """The limit of tool iterations, as of now."""
+        return LimitState("tool_iterations", self.window_max or 0, self.window)
+
+    def counters(self, llm_calls: int) -> Counters:
+        """What has been used; `llm_calls` is the account's."""
+        return Counters(len(self.steps), llm_calls, self.tool_iterations, self.window, self.tool_calls)
+
+
+def result_of(
+    state: RunState,
+    end: RunEnd,
+    *,
+    messages: tuple[Message, ...],
+    usage: Usage,
+    llm_calls: int,
+    elapsed_seconds: float,
+) -> RunResult:
+    """Fold a run into its result. For a failed or cancelled run it is the partial one."""
+    match end:
+        case Finished():
+            finished = end
+        case Failed(code=code):
+            finished = Finished("failure", code)
+        case Cancelled(reason=reason):
+            finished = Finished("cancel", "cancelled", stop_reason=reason)
+    texts = [*state.texts, finished.closing_text]
+    return RunResult(
+        run=state.run,
+        text=finished.answer if finished.answer is not None else "\n\n".join(text for text in texts if text),
+        answered=finished.answer is not None,
+        finish_reason=finished.finish_reason,
+        stopped_by=finished.stopped_by,
+        stop_reason=finished.stop_reason,
+        limit=finished.limit or (state.final.limit if state.final else None),
+        finalized=finished.finalized,
+        steps=tuple(state.steps),
+        messages=messages,
+        usage=usage,
+        context_tokens=state.context_tokens,
+        cost=None,
+        counters=state.counters(llm_calls),
+        undelivered=tuple(message.text for message in state.steering),
+        elapsed_seconds=elapsed_seconds,
+    )

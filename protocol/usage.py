@@ -1,0 +1,62 @@
+"""Token usage in classes that do not overlap; what was not reported stays unknown."""
+
+from __future__ import annotations
+
+import attrs
+
+__all__ = ("NO_USAGE", "UNKNOWN_USAGE", "Usage")
+
+
+def _plus(left: int | None, right: int | None) -> int | None:
+    if left is None:
+        return right
+    return left if right is None else left + right
+
+
+@attrs.frozen
+class Usage:
+    """Tokens of one model call, or the sum over several. `None` is unknown; a reported 0 is 0."""
+
+    uncached_input_tokens: int | None = None
+    """Input read at full price: cached tokens are not counted in it."""
+    cache_read_tokens: int | None = None
+    """Input served from the provider's prompt cache."""
+    cache_write_tokens: int | None = None
+    """Input written to the provider's prompt cache."""
+    output_tokens: int | None = None
+    """All output, reasoning included."""
+    reasoning_tokens: int | None = None
+    """The part of `output_tokens` that was hidden reasoning."""
+    complete: bool = False
+    """Whether every call in the sum reported its input and output."""
+
+    @property
+    def input_tokens(self) -> int:
+        """All known input, cached or not."""
+        known = (self.uncached_input_tokens, self.cache_read_tokens, self.cache_write_tokens)
+        return sum(tokens or 0 for tokens in known)
+
+    @property
+    def total_tokens(self) -> int:
+        """All tokens that are known; `complete` says whether that is all there were."""
+        return self.input_tokens + (self.output_tokens or 0)
+
+    def __add__(self, other: Usage) -> Usage:
+        """Sum class by class: unknown plus known is what is known, and not complete."""
+        if self is NO_USAGE:
+            return other
+        return Usage(
+            _plus(self.uncached_input_tokens, other.uncached_input_tokens),
+            _plus(self.cache_read_tokens, other.cache_read_tokens),
+            _plus(self.cache_write_tokens, other.cache_write_tokens),
+            _plus(self.output_tokens, other.output_tokens),
+            _plus(self.reasoning_tokens, other.reasoning_tokens),
+            self.complete and other.complete,
+        )
+
+
+NO_USAGE = Usage(0, 0, 0, 0, 0, complete=True)
+"""The usage of no call at all: the neutral element of the sum."""
+
+UNKNOWN_USAGE = Usage()
+"""The usage of a call that reported none."""
