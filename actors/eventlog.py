@@ -124,9 +124,15 @@ class EventStream:
         if wake in self._armed:
             self._armed.remove(wake)
 
-    def reader(self, *, after: int | None = None, run: str | None = None) -> EventReader:
-        """A cursor behind number `after` (`None`: behind the newest), for all events or up to a run's end."""
-        return EventReader(self, self.end if after is None else after, run)
+    def reader(
+        self, *, after: int | None = None, run: str | None = None, agent_path: tuple[str, ...] = ()
+    ) -> EventReader:
+        """A cursor behind number `after` (`None`: behind the newest).
+
+        With `run`, it ends after that run's terminal event; with `agent_path`, it gives only what that agent and those
+        below it say.
+        """
+        return EventReader(self, self.end if after is None else after, run, agent_path)
 
     def statistics(self) -> StreamStatistics:
         """A frozen look at the stream."""
@@ -151,11 +157,12 @@ class EventReader:
     A reader of one run ends after that run's terminal event. Leaving the iteration changes nothing for the run.
     """
 
-    def __init__(self, stream: EventStream, after: int, run: str | None) -> None:
+    def __init__(self, stream: EventStream, after: int, run: str | None, agent_path: tuple[str, ...]) -> None:
         self.seq = after
         """Number of the last event returned."""
         self._stream = stream
         self._run = run
+        self._path = agent_path
         self._ended = False
         self._chunk: list[Entry] = []
         self._at = 0
@@ -166,25 +173,36 @@ class EventReader:
     async def __anext__(self) -> Event | EventsLost:
         if self._ended:
             raise StopAsyncIteration
-        while self._at >= len(self._chunk):
-            first, self._chunk = self._stream.read(self.seq, 256)
-            self._at = 0
-            if first > self.seq + 1:
-                lost = first - self.seq - 1
-                self.seq = first - 1
-                self._chunk = []
-                await trio.lowlevel.checkpoint()
-                return EventsLost(lost)
-            if self._chunk:
-                await trio.lowlevel.checkpoint()
-            else:
-                await self._wait()
-        event, _ = self._chunk[self._at]
-        self._at += 1
-        self.seq += 1
-        if self._run is not None and _ends(event, self._run):
-            self._ended = True
-        return event
+        while True:
+            while self._at < len(self._chunk):
+                event, _ = self._chunk[self._at]
+                self._at += 1
+                self.seq += 1
+                if self._path and getattr(event, "agent_path", ())[: len(self._path)] != self._path:
+                    continue
+                if self._run is not None and _ends(event, self._run):
+                    self._ended = True
+                return event
+            lost = await self._next_chunk()
+            if lost is not None:
+                return lost
+
+    async def _next_chunk(self) -> EventsLost | None:
+        """Take the events that are there, or wait for one; say how many were dropped meanwhile."""
+        first, chunk = self._stream.read(self.seq, 256)
+        self._at = 0
+        self._chunk = []
+        if first > self.seq + 1:
+            await trio.lowlevel.checkpoint()
+            lost = first - self.seq - 1
+            self.seq = first - 1
+            return EventsLost(lost)
+        if chunk:
+            self._chunk = chunk
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._wait()
+        return None
 
     async def _wait(self) -> None:
         woken = trio.Event()

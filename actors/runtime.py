@@ -14,7 +14,7 @@ from protocol.gate import ContinuationResponse, DecisionReply
 from protocol.ledger import Account
 from protocol.turns import Message
 
-from .agent import Agent, AgentSpec
+from .agent import Agent, AgentSpec, ThreadStatistics, ToolThreads
 from .journal import Journal, MemoryJournal
 from .kit import Actor, Mailbox, Port, Restarts, supervise
 
@@ -31,8 +31,7 @@ class RuntimeStatistics:
     running: int
     actors: int
     llm_calls: int
-    tool_threads: int
-    """Worker threads that tools hold."""
+    tool_threads: ThreadStatistics
 
 
 @final
@@ -42,7 +41,7 @@ class Runtime:
     def __init__(self, nursery: trio.Nursery, journal: Journal, tool_threads: int) -> None:
         self._nursery = nursery
         self._journal = journal
-        self._threads = trio.CapacityLimiter(tool_threads)
+        self._threads = ToolThreads(trio.CapacityLimiter(tool_threads))
         self._account = Account("runtime")
         self._agents: dict[str, Agent] = {}
         self._models: dict[int, Any] = {}
@@ -92,7 +91,7 @@ class Runtime:
     def statistics(self) -> RuntimeStatistics:
         """A frozen look at the runtime."""
         running = sum(1 for agent in self._agents.values() if agent.statistics().run is not None)
-        threads = int(self._threads.borrowed_tokens)
+        threads = self._threads.statistics()
         return RuntimeStatistics(len(self._agents), running, self._actors, self._account.llm_calls, threads)
 
     async def _host(self, agent: Agent, *, task_status: trio.TaskStatus[None]) -> None:
@@ -119,7 +118,7 @@ class Runtime:
             agent.stop("the runtime is being closed")
         with trio.move_on_after(grace_seconds):
             for agent in agents:
-                await agent.wait_idle()
+                await agent.stopped.wait()
 
     async def close_models(self) -> None:
         """Close what the agents' models hold open; they open it again if they are used."""

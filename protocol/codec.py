@@ -58,8 +58,8 @@ def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
-        items = cast("dict[Any, Any]", value).items()
-        return {clean(str(key)): _cleaned(item) for key, item in items}
+        mapping = cast("dict[Any, Any]", value)
+        return {clean(str(key)): _cleaned(item) for key, item in mapping.items()}
     if isinstance(value, (list, tuple)):
         return [_cleaned(item) for item in cast("list[Any]", value)]
     return value

@@ -5,6 +5,7 @@ from ._context import RunContext, current_run
 from ._policies import Continuation, Remote, always, never, remote, up_to, within
 from ._run import Run, RunStatistics
 from ._spec import AgentSpec, LimitsWarning
+from ._threads import ThreadStatistics, ToolThreads
 
 __all__ = (
     "Agent",
@@ -16,6 +17,8 @@ __all__ = (
     "Run",
     "RunContext",
     "RunStatistics",
+    "ThreadStatistics",
+    "ToolThreads",
     "always",
     "current_run",
     "never",

@@ -30,6 +30,7 @@ from ._policies import Continuation
 from ._run import Run
 from ._spec import AgentSpec, stop_conditions
 from ._star import run_star, watch_over
+from ._threads import ToolThreads
 
 __all__ = ("Agent", "AgentStatistics")
 
@@ -61,7 +62,7 @@ class Agent:
         spec: AgentSpec,
         *,
         journal: Journal,
-        threads: trio.CapacityLimiter,
+        threads: ToolThreads,
         account: Account,
         messages: Iterable[Message] = (),
     ) -> None:
@@ -78,6 +79,7 @@ class Agent:
         self._core: RunCore | None = None
         self._nursery: trio.Nursery | None = None
         self._stop_reason: str | None = None
+        self._stopping = trio.Event()
         self.stopped = trio.Event()
         """Set when the agent's host has ended."""
 
@@ -151,19 +153,14 @@ class Agent:
                 await core.over.wait()
 
     def stop(self, reason: str = "stopped") -> None:
-        """Take no more runs; the one in hand ends at its next boundary."""
+        """Take no more runs; the one in hand ends at its next boundary. `stopped` is set when all has ended."""
         if self._stop_reason is None:
             self._stop_reason = reason
+            self._stopping.set()
             core = self._core
             if core is not None and not core.over.is_set():
                 core.requests_end_as = "agent_ended"
-                Run(core, self._stream, 0).stop(reason)
-
-    async def wait_idle(self) -> None:
-        """Wait until no run is going on."""
-        owner = object()
-        await self._turn.acquire_on_behalf_of(owner)
-        self._turn.release_on_behalf_of(owner)
+                core.stop(reason)
 
     def statistics(self) -> AgentStatistics:
         """A frozen look at the agent."""
@@ -186,13 +183,13 @@ class Agent:
         )
 
     async def host(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Own the agent's runs until it is cancelled. Run by the runtime; a crash ends this agent and no other."""
+        """Own the agent's runs until it is stopped. Run by the runtime; a crash ends this agent and no other."""
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 self._stream.append(AgentSpawned(agent=self.id, name=self.name))
                 task_status.started()
-                await trio.sleep_forever()
+                await self._stopping.wait()
         except* Exception as group:  # noqa: BLE001  the boundary of an agent
             self._stop_reason = "it crashed"
             error = ErrorInfo("agent_crashed", "; ".join(f"{type(e).__name__}: {e}" for e in group.exceptions)[:2000])

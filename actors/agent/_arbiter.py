@@ -55,7 +55,9 @@ class Arbiter:
                 self.core.requests.open(request, deadline, partial(self._closed, question, watch))
                 self.core.reach(request.limit)
                 self.core.log.emit(request)
-                question.reply.on_drop(partial(self.core.requests.end, request.request, "cancelled"))
+                question.reply.on_drop(partial(self.core.requests.end, request.request, self.core.requests_end_as))
+                if self.core.state.stop_requested is not None:
+                    self.core.requests.end(request.request, self.core.requests_end_as)
                 nursery.start_soon(self._watch, question, watch, name=f"{mailbox.name}/{request.request}")
 
     def _closed(self, question: Question, watch: trio.CancelScope, resolution: ContinuationResolved) -> None:

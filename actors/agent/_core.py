@@ -105,6 +105,13 @@ class RunCore:
             self.scope.cancel(reason)
             self.stirred.set()
 
+    def stop(self, reason: str) -> None:
+        """End the run at its next boundary; a wait for a decision is cut at once."""
+        if self.state.stop_requested is None and not self.over.is_set():
+            self.state.stop_requested = reason
+            for request in self.log.grammar.open_requests:
+                self.requests.end(request, self.requests_end_as)
+
     def reach(self, limit: LimitState) -> None:
         """Say that a limit changes the course (B6)."""
         self.emit(LimitReached, limit=limit)

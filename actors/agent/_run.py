@@ -74,7 +74,7 @@ class Run:
 
     def events(self) -> EventReader:
         """A new reader of the run's events, from its first one; `reader.seq` is the number of the last it gave."""
-        return self._stream.reader(after=self._before, run=self.id)
+        return self._stream.reader(after=self._before, run=self.id, agent_path=self._core.log.agent_path)
 
     def __aiter__(self) -> EventReader:
         return self.events()
@@ -116,11 +116,7 @@ class Run:
 
     def stop(self, reason: str = "stopped by the caller") -> None:
         """End the run at its next boundary: the step in hand is finished, a wait for a decision is cut at once."""
-        state = self._core.state
-        if state.stop_requested is None and not self._core.over.is_set():
-            state.stop_requested = reason
-            if state.open_request is not None:
-                self._core.requests.end(state.open_request, "cancelled")
+        self._core.stop(reason)
 
     def cancel(self, reason: str = "cancelled by the caller") -> None:
         """Cancel the run now: what is running is cut, `result()` raises `RunCancelledError`."""

@@ -7,7 +7,7 @@ from functools import partial
 import attrs
 import trio
 
-from protocol.errors import ModelError
+from protocol.errors import ModelError, ModelReplyError
 from protocol.events import ContentDelta, ReasoningDelta, ToolCallDelta
 from protocol.ids import new_id
 from protocol.model import CallDelta, ModelEmit, ModelEvent, ModelRequest, RequestSent, TextDelta
@@ -49,6 +49,8 @@ class Session:
         state.sent = not profile.reports_sending
         try:
             turn = await core.spec.model.turn(message.request, self._emitter())
+            if not isinstance(turn, Turn):
+                raise ModelReplyError(f"model {core.spec.model.name} returned {type(turn).__name__}, not a Turn")
         except Exception as error:  # ruff: ignore[blind-except]  a model is foreign code: its failure is the call's, not the actor's
             partial = error.partial if isinstance(error, ModelError) else None
             if partial is not None:

@@ -20,12 +20,13 @@ from ._budget import Budget, Reserve
 from ._core import RunCore
 from ._driver import Driver
 from ._session import Session, Think
+from ._threads import ToolThreads
 from ._toolbox import RunTools, Toolbox
 
 __all__ = ("run_star", "watch_over")
 
 
-async def run_star(core: RunCore, threads: trio.CapacityLimiter) -> None:
+async def run_star(core: RunCore, threads: ToolThreads) -> None:
     """Run a run to its end, whatever that is. Raises only what no run may swallow (an interrupt, a cancel)."""
     end: RunEnd | None = None
     crash: Failed | None = None

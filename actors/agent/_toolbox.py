@@ -15,7 +15,8 @@ from typing import Any
 import attrs
 import trio
 
-from protocol.events import ToolStarted
+from protocol.errors import ToolError
+from protocol.events import ToolStarted, Warned
 from protocol.history import INTERRUPTED_TEXT
 from protocol.text import clean, cut_middle
 from protocol.turns import ToolCall, ToolResult, ToolStatus
@@ -23,6 +24,7 @@ from protocol.turns import ToolCall, ToolResult, ToolStatus
 from ..kit import Ask, Mailbox
 from ..tools import ArgumentsInvalid, OutputUnfit, Tool, render_error, render_output
 from ._core import RunCore
+from ._threads import ToolThreads
 
 __all__ = ("RunTools", "Toolbox")
 
@@ -48,7 +50,7 @@ class Toolbox:
     """Owns the tool calls in flight."""
 
     core: RunCore
-    threads: trio.CapacityLimiter
+    threads: ToolThreads
 
     async def run(self, mailbox: Mailbox[RunTools]) -> None:
         """Run one batch at a time; a batch whose asker leaves is cancelled."""
@@ -93,6 +95,17 @@ class Toolbox:
             await self._run(item)
 
     async def _run(self, item: _Ready) -> None:
+        if not item.tool.in_thread:
+            await self._run_entered(item)
+            return
+        try:
+            async with self.threads.slot():
+                await self._run_entered(item)
+        except ToolError as error:
+            self.core.record(ToolResult(item.call.id, item.call.name, "error", str(error)))
+
+    async def _run_entered(self, item: _Ready) -> None:
+        """Enter the body; whatever way it is left, the call has its result."""
         core = self.core
         call = item.call
         core.state.tool_calls += 1
@@ -100,11 +113,11 @@ class Toolbox:
         status: ToolStatus = "interrupted"
         text = INTERRUPTED_TEXT
         try:
-            status, text = await self._enter(item)
+            status, text = await self._timed(item)
         finally:
             core.record(ToolResult(call.id, call.name, status, text, True))
 
-    async def _enter(self, item: _Ready) -> tuple[ToolStatus, str]:
+    async def _timed(self, item: _Ready) -> tuple[ToolStatus, str]:
         tool = item.tool
         seconds = tool.timeout_seconds or self.core.spec.tool_timeout_seconds
         if seconds is None:
@@ -118,9 +131,7 @@ class Toolbox:
         tool = item.tool
         try:
             if tool.in_thread:
-                value = await trio.to_thread.run_sync(
-                    partial(tool.fn, **item.arguments), abandon_on_cancel=True, limiter=self.threads
-                )
+                value = await self.threads.run(partial(tool.fn, **item.arguments), partial(self._left_behind, item))
             else:
                 value = tool.fn(**item.arguments)
             if inspect.isawaitable(value):
@@ -128,13 +139,19 @@ class Toolbox:
             return "ok", render_output(value, tool_name=tool.name, max_chars=self.core.spec.max_tool_output_chars)
         except OutputUnfit as error:
             return "error", clean(str(error))
-        except (Exception, SystemExit) as error:  # ruff: ignore[blind-except]  what a tool raises is its result (T4)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  what a tool raises is its result (T4)
             return "error", render_error(error)
         except BaseExceptionGroup as group:
             _, rest = group.split(_is_error)
             if rest is not None:
                 raise
             return "error", render_error(group)
+
+    def _left_behind(self, item: _Ready) -> None:
+        text = (
+            f"the thread of {item.tool.name} ignores that its call is over and still runs; what it returns is dropped"
+        )
+        self.core.emit(Warned, code="thread_abandoned", text=text, call=item.call.id)
 
 
 def _is_error(error: BaseException) -> bool:
