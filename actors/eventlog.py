@@ -91,23 +91,24 @@ class EventStream:
     def append(self, event: Event) -> int:
         """Number, encode and keep an event. Never raises, never waits; returns its number."""
         data, fault = encode_event(event)
+        if fault is not None:
+            self._faults += 1
+            if isinstance(event, RunEvent) and type(event) is not Warned:
+                # Before the event, which may be the last of its run; its first one is never changed, it is cleaned.
+                text = f"the next {event.type} held what JSON cannot, and was changed: {fault}"[:500]
+                self.append(Warned(run=event.run, agent_path=event.agent_path, code="event_changed", text=text))
         self._entries.append((event, data))
+        number = self._base + len(self._entries) - 1
         self._bytes += len(data)
         if self._bytes > self._max_bytes:
             self._trim()
         if self._durable:
-            number = self.end
             self._journal.after(self._journal.append(data), lambda: self._show(number))
         if self._armed:
             armed, self._armed = self._armed, []
             for wake in armed:
                 wake()
-        if fault is not None:
-            self._faults += 1
-            if isinstance(event, RunEvent) and not isinstance(event, Warned):
-                text = f"{event.type} {self.end} held what JSON cannot, and was changed: {fault}"
-                self.append(Warned(run=event.run, agent_path=event.agent_path, code="event_changed", text=text[:500]))
-        return self.end
+        return number
 
     def read(self, after: int, limit: int = 1000) -> tuple[int, list[Entry]]:
         """The events numbered above `after`, at most `limit`: the number of the first one, and they."""
@@ -124,15 +125,12 @@ class EventStream:
         if wake in self._armed:
             self._armed.remove(wake)
 
-    def reader(
-        self, *, after: int | None = None, run: str | None = None, agent_path: tuple[str, ...] = ()
-    ) -> EventReader:
-        """A cursor behind number `after` (`None`: behind the newest).
+    def reader(self, *, after: int | None = None, log: RunLog | None = None) -> EventReader:
+        """A cursor behind number `after` (`None`: behind the newest), for all events or for those of one run.
 
-        With `run`, it ends after that run's terminal event; with `agent_path`, it gives only what that agent and those
-        below it say.
+        The reader of a run gives what the run and those below it say, and ends after its terminal event.
         """
-        return EventReader(self, self.end if after is None else after, run, agent_path)
+        return EventReader(self, self.end if after is None else after, log)
 
     def statistics(self) -> StreamStatistics:
         """A frozen look at the stream."""
@@ -157,13 +155,12 @@ class EventReader:
     A reader of one run ends after that run's terminal event. Leaving the iteration changes nothing for the run.
     """
 
-    def __init__(self, stream: EventStream, after: int, run: str | None, agent_path: tuple[str, ...]) -> None:
+    def __init__(self, stream: EventStream, after: int, log: RunLog | None) -> None:
         self.seq = after
         """Number of the last event returned."""
         self._stream = stream
-        self._run = run
-        self._path = agent_path
-        self._ended = False
+        self._log = log
+        self._path = log.agent_path if log is not None else ()
         self._chunk: list[Entry] = []
         self._at = 0
 
@@ -171,21 +168,25 @@ class EventReader:
         return self
 
     async def __anext__(self) -> Event | EventsLost:
-        if self._ended:
-            raise StopAsyncIteration
         while True:
             while self._at < len(self._chunk):
+                if self._ended():
+                    raise StopAsyncIteration
                 event, _ = self._chunk[self._at]
                 self._at += 1
                 self.seq += 1
                 if self._path and getattr(event, "agent_path", ())[: len(self._path)] != self._path:
                     continue
-                if self._run is not None and _ends(event, self._run):
-                    self._ended = True
                 return event
+            if self._ended():
+                raise StopAsyncIteration
             lost = await self._next_chunk()
             if lost is not None:
                 return lost
+
+    def _ended(self) -> bool:
+        last = self._log.last if self._log is not None else None
+        return last is not None and self.seq >= last
 
     async def _next_chunk(self) -> EventsLost | None:
         """Take the events that are there, or wait for one; say how many were dropped meanwhile."""
@@ -194,8 +195,10 @@ class EventReader:
         self._chunk = []
         if first > self.seq + 1:
             await trio.lowlevel.checkpoint()
-            lost = first - self.seq - 1
-            self.seq = first - 1
+            gone = first - 1
+            if self._log is not None and self._log.last is not None:
+                gone = min(gone, self._log.last)
+            lost, self.seq = gone - self.seq, gone
             return EventsLost(lost)
         if chunk:
             self._chunk = chunk
@@ -213,14 +216,10 @@ class EventReader:
             self._stream.disarm(woken.set)
 
 
-def _ends(event: Event, run: str) -> bool:
-    return event.type in {"run_finished", "run_failed", "run_cancelled"} and getattr(event, "run", None) == run
-
-
 class RunLog:
     """A run's way into its root's stream: the grammar refuses, and counts, what may not come."""
 
-    __slots__ = ("_stream", "agent_path", "grammar", "refused", "run")
+    __slots__ = ("_stream", "agent_path", "grammar", "last", "refused", "run")
 
     def __init__(self, stream: EventStream, run: str, agent_path: tuple[str, ...] = ()) -> None:
         self._stream = stream
@@ -229,6 +228,8 @@ class RunLog:
         self.grammar = Grammar()
         self.refused = 0
         """Events that came where none may."""
+        self.last: int | None = None
+        """Number of the terminal event, when it is out."""
 
     @property
     def over(self) -> bool:
@@ -240,5 +241,7 @@ class RunLog:
         if not self.grammar.admit(event):
             self.refused += 1
             return False
-        self._stream.append(event)
+        number = self._stream.append(event)
+        if self.over:
+            self.last = number
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import AsyncGenerator, Iterable
 from typing import Any, TypeVar, final
 
@@ -21,6 +22,7 @@ from .kit import Actor, Mailbox, Port, Restarts, supervise
 __all__ = ("Runtime", "RuntimeStatistics", "open_runtime")
 
 M = TypeVar("M")
+logger = logging.getLogger("onward")
 
 
 @attrs.frozen
@@ -125,7 +127,10 @@ class Runtime:
         for model in self._models.values():
             aclose = getattr(model, "aclose", None)
             if aclose is not None:
-                await aclose()
+                try:
+                    await aclose()
+                except Exception:
+                    logger.exception("closing model %s failed", model.name)
 
 
 @contextlib.asynccontextmanager

@@ -6,6 +6,7 @@ event, so that no service, however it fails, can put an event after the end, an 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 import attrs
@@ -75,6 +76,11 @@ class Grammar:
         if kind is RunStarted or kind is RunPaused or kind is RunResumed or kind in TERMINAL_EVENTS:
             return self._admit_phase(event)
         return self.phase == "running"
+
+    def restore(self, calls: Iterable[str], requests: Iterable[str]) -> None:
+        """Take up a run that was written down: calls that were asked for and not begun, requests that wait."""
+        self._calls.update(dict.fromkeys(calls, "requested"))
+        self._requests.update(dict.fromkeys(requests))
 
     @property
     def open_calls(self) -> dict[str, bool]:

@@ -10,20 +10,9 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from .normalise import normalise
 from .text import clean
-from .turns import (
-    AssistantMessage,
-    Message,
-    OpaquePart,
-    Part,
-    TextPart,
-    ToolCall,
-    ToolMessage,
-    ToolResult,
-    UserMessage,
-    calls_of,
-    text_of,
-)
+from .turns import AssistantMessage, Message, ToolCall, ToolMessage, ToolResult, Turn, UserMessage, calls_of
 from .views import View
 
 __all__ = ("History", "first_fault", "repair")
@@ -132,50 +121,35 @@ def repair(messages: Sequence[Message]) -> list[Message]:
                     mended.append(UserMessage(clean(text)))
             case ToolMessage():
                 pass  # an orphan: results with their call are taken below
-            case AssistantMessage(parts=parts, partial=partial):
-                results: dict[str, ToolResult] = {}
-                while index < len(messages):
-                    after = messages[index]
-                    if not isinstance(after, ToolMessage):
-                        break
+            case AssistantMessage():
+                found: dict[str, list[ToolResult]] = {}
+                while index < len(messages) and isinstance(after := messages[index], ToolMessage):
                     for result in after.results:
-                        results.setdefault(result.call, result)
+                        found.setdefault(result.call, []).append(result)
                     index += 1
-                _mend_assistant(parts, results, used, mended, partial=partial)
+                _mend_assistant(message, found, used, mended)
     return mended
 
 
 def _mend_assistant(
-    parts: tuple[Part, ...], results: dict[str, ToolResult], used: set[str], mended: list[Message], *, partial: bool
+    message: AssistantMessage, found: dict[str, list[ToolResult]], used: set[str], mended: list[Message]
 ) -> None:
-    kept: list[Part] = []
+    asked = calls_of(message.parts)
+    turn, _ = normalise(Turn(message.parts), knows_call=used.__contains__, max_calls=len(asked))
+    calls = turn.calls
+    used.update([call.id for call in calls])
     answers: list[ToolResult] = []
-    for part in parts:
-        if isinstance(part, TextPart):
-            if part.text:
-                kept.append(TextPart(clean(part.text)))
-        elif isinstance(part, ToolCall):
-            fresh = part.id if part.id and part.id not in used else _fresh_id(part.id, used)
-            used.add(fresh)
-            kept.append(part if fresh == part.id else ToolCall(fresh, part.name, part.arguments, part.malformed))
-            found = results.pop(part.id, None)
-            status, text = (found.status, found.text) if found else ("interrupted", INTERRUPTED_TEXT)
-            answers.append(ToolResult(fresh, part.name, status, clean(text), found is None or found.entered))
+    for before, call in zip(asked, calls, strict=True):
+        results = found.get(before.id)
+        if results:
+            result = results.pop(0)
+            answers.append(ToolResult(call.id, call.name, result.status, clean(result.text), result.entered))
         else:
-            kept.append(part)
-    if not answers:
-        kept = [part for part in kept if not (isinstance(part, OpaquePart) and part.call is not None)]
-    if answers or text_of(tuple(kept)):
-        mended.append(AssistantMessage(tuple(kept), partial))
+            answers.append(ToolResult(call.id, call.name, "interrupted", INTERRUPTED_TEXT, True))
+    if calls or turn.text:
+        mended.append(AssistantMessage(turn.parts, message.partial))
     if answers:
         mended.append(ToolMessage(tuple(answers)))
-
-
-def _fresh_id(stem: str, used: set[str]) -> str:
-    number = 2
-    while f"{stem or 'call'}-{number}" in used:
-        number += 1
-    return f"{stem or 'call'}-{number}"
 
 
 INTERRUPTED_TEXT = "Interrupted before it ended: it may have had an effect."

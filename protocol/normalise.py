@@ -20,7 +20,10 @@ from .turns import OpaquePart, Part, ReasoningPart, TextPart, ToolCall, Turn
 __all__ = ("Arguments", "normalise", "parse_arguments")
 
 Arguments = dict[str, dict[str, Any]]
-"""The decoded arguments of a turn's calls, by id; malformed ones are left out."""
+"""The decoded arguments of a turn's calls, by id; of a malformed call, `{}`."""
+
+MAX_DEPTH = 64
+"""Arguments nested deeper are malformed: the bound does not depend on whose stack is in use."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -54,13 +57,10 @@ def normalise(turn: Turn, *, knows_call: Callable[[str], bool], max_calls: int) 
             parts.append(part if part.text.isascii() else ReasoningPart(clean(part.text), part.signature))
         else:
             parts.append(part)
-    if turn.parts == tuple(parts):
+    if not dropped and turn.parts == tuple(parts):
         return turn, arguments
     lost = cut_off - renamed.keys()
     kept = tuple([_follow(part, renamed) for part in parts if not (isinstance(part, OpaquePart) and part.call in lost)])
-    for part in kept:
-        if isinstance(part, ToolCall) and part.malformed is not None:
-            del arguments[part.id]
     return attrs.evolve(turn, parts=kept, dropped_calls=turn.dropped_calls + dropped), arguments
 
 
@@ -68,13 +68,35 @@ def parse_arguments(raw: str) -> dict[str, Any] | None:
     """Decode a call's arguments; `None` if they are no JSON object. Empty, blank and `null` are `{}`."""
     if not raw or raw.isspace() or raw.strip() == "null":
         return {}
+    if raw.count("[") + raw.count("{") > MAX_DEPTH and _depth(raw) > MAX_DEPTH:
+        return None
     try:
         value = _decode(raw)
     except (msgspec.DecodeError, UnicodeEncodeError):
         value = _decode_surrogates(raw)
-    except RecursionError:
-        return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def _depth(raw: str) -> int:
+    """How deep the brackets outside strings are nested, at most."""
+    deepest = depth = 0
+    in_string = escaped = False
+    for char in raw:
+        if in_string:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == '"':
+                in_string = False
+        elif char == '"':
+            in_string = True
+        elif char in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in "]}":
+            depth -= 1
+    return deepest
 
 
 def _decode_surrogates(raw: str) -> object:
@@ -82,7 +104,7 @@ def _decode_surrogates(raw: str) -> object:
     try:
         value = json.loads(clean(raw), parse_constant=_no_constant)
         return _decode(clean(json.dumps(value, ensure_ascii=False)))
-    except (ValueError, RecursionError, msgspec.DecodeError):
+    except (ValueError, msgspec.DecodeError):
         return None
 
 
@@ -91,24 +113,27 @@ def _no_constant(name: str) -> None:
 
 
 def _read_call(part: ToolCall, taken: Arguments, knows_call: Callable[[str], bool]) -> tuple[ToolCall, dict[str, Any]]:
-    fresh = part.id
+    fresh = part.id if part.id.isascii() else clean(part.id)
+    name = part.name if part.name.isascii() else clean(part.name)
     if not fresh or fresh in taken or knows_call(fresh):
         fresh = new_id("call")
     raw = part.arguments
+    if part.malformed is not None:
+        return ToolCall(fresh, name, "{}", clean(part.malformed), _vendor_id(part, fresh)), {}
     decoded = parse_arguments(raw)
     if decoded is None:
-        return ToolCall(fresh, part.name, "{}", clean(raw), _vendor_id(part, fresh)), {}
+        return ToolCall(fresh, name, "{}", clean(raw), _vendor_id(part, fresh)), {}
     if decoded and raw.isascii() and "\\ud" not in raw and "\\uD" not in raw:
-        if fresh is part.id:
+        if fresh is part.id and name is part.name:
             return part, decoded
         text = raw
     else:
         text = msgspec.json.encode(decoded).decode()
-    return ToolCall(fresh, part.name, text, None, _vendor_id(part, fresh)), decoded
+    return ToolCall(fresh, name, text, None, _vendor_id(part, fresh)), decoded
 
 
 def _vendor_id(part: ToolCall, fresh: str) -> str | None:
-    return part.vendor_id or (part.id if part.id and part.id != fresh else None)
+    return part.vendor_id or (clean(part.id) if part.id and part.id != fresh else None)
 
 
 def _follow(part: Part, renamed: dict[str, str]) -> Part:

@@ -108,6 +108,8 @@ class RunState:
     outcome: Outcome | None = None
     results: dict[str, ToolResult] = attrs.field(factory=dict[str, ToolResult])
     """Results of the turn's calls so far: the one record that history and events are settled from."""
+    counted: bool = False
+    """Whether this turn has been counted as a round."""
     decision: ContinuationResolved | None = None
     """The gate's answer to this turn."""
     open_request: str | None = None

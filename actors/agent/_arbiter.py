@@ -8,7 +8,6 @@ the call of the provider.
 from __future__ import annotations
 
 import inspect
-import math
 from functools import partial
 
 import attrs
@@ -20,7 +19,7 @@ from protocol.gate import ContinuationResponse, resolution_of
 
 from ..kit import Ask, Mailbox
 from ._core import RunCore
-from ._policies import Continuation, Remote
+from ._policies import Continuation, ContinuationFunction, Remote
 
 __all__ = ("Arbiter", "ProviderFault", "Question")
 
@@ -47,48 +46,62 @@ class Arbiter:
         """Open each question and go on receiving."""
         async with trio.open_nursery() as nursery:
             async for question in mailbox:
-                request = question.request
-                watch = trio.CancelScope()
-                if request.expires_in_seconds is not None:
-                    watch.deadline = trio.current_time() + request.expires_in_seconds
-                deadline = None if math.isinf(watch.deadline) else watch.deadline
-                self.core.requests.open(request, deadline, partial(self._closed, question, watch))
-                self.core.reach(request.limit)
-                self.core.log.emit(request)
-                question.reply.on_drop(partial(self.core.requests.end, request.request, self.core.requests_end_as))
-                if self.core.state.stop_requested is not None:
-                    self.core.requests.end(request.request, self.core.requests_end_as)
-                nursery.start_soon(self._watch, question, watch, name=f"{mailbox.name}/{request.request}")
+                self._open(question, nursery)
+
+    def _open(self, question: Question, nursery: trio.Nursery) -> None:
+        core = self.core
+        request = question.request
+        seconds = request.expires_in_seconds
+        deadline = None if seconds is None else trio.current_time() + seconds
+        watch = trio.CancelScope()
+        core.requests.open(request, deadline, partial(self._closed, question, watch))
+        core.reach(request.limit)
+        core.log.emit(request)
+        question.reply.on_drop(partial(self._end, request))
+        if core.state.stop_requested is not None:
+            self._end(request)
+        else:
+            nursery.start_soon(self._watch, question, deadline, watch, name=request.request)
+
+    def _end(self, request: ContinuationRequired) -> None:
+        self.core.requests.end(request.request, self.core.requests_end_as)
 
     def _closed(self, question: Question, watch: trio.CancelScope, resolution: ContinuationResolved) -> None:
         self.core.log.emit(resolution)
         question.reply.set(resolution)
         watch.cancel("resolved")
 
-    async def _watch(self, question: Question, watch: trio.CancelScope) -> None:
-        """Wait for the provider or the deadline, whichever comes first; a decision from elsewhere ends both."""
+    async def _watch(self, question: Question, deadline: float | None, watch: trio.CancelScope) -> None:
+        """Run the deadline and the provider side by side: one that ignores its cancel cannot outlive its time."""
+        with watch:
+            async with trio.open_nursery() as nursery:
+                if deadline is not None:
+                    nursery.start_soon(self._expire, question.request, deadline)
+                if isinstance(question.provider, Remote):
+                    await trio.sleep_forever()
+                await self._ask(question, question.provider)
+
+    async def _expire(self, request: ContinuationRequired, deadline: float) -> None:
+        await trio.sleep_until(deadline)
+        self.core.requests.expire(request.request)
+
+    async def _ask(self, question: Question, provider: ContinuationFunction) -> None:
+        """Call the provider. What it says once the request is closed changes nothing."""
         requests = self.core.requests
         request = question.request
-        with watch:
-            if isinstance(question.provider, Remote):
-                await trio.sleep_forever()
-            try:
-                response = question.provider(request)
-                if inspect.isawaitable(response):
-                    response = await response
-                resolution = _resolution(request, response)
-            except Exception as error:  # ruff: ignore[blind-except]  a provider is foreign code
-                if watch.cancel_called:
-                    requests.expire(request.request)
-                    return
+        try:
+            response = provider(request)
+            if inspect.isawaitable(response):
+                response = await response
+            resolution = _resolution(request, response)
+        except Exception as error:  # noqa: BLE001  a provider is foreign code
+            if requests.resolution(request.request) is None:
                 fault = ProviderFault(f"{type(error).__name__}: {error}")
                 fault.__cause__ = error
                 question.reply.fail(fault)
                 requests.end(request.request, "failed")
-            else:
-                requests.close(resolution)
-        if watch.cancelled_caught:
-            requests.expire(request.request)
+        else:
+            requests.close(resolution)
 
 
 def _resolution(request: ContinuationRequired, response: object) -> ContinuationResolved:

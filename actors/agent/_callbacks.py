@@ -11,6 +11,7 @@ import trio
 from protocol.errors import OnwardError
 from protocol.run import Failed, Finished, RunEnd
 from protocol.stop import StopState, reason_of
+from protocol.text import clean
 from protocol.views import View
 
 from ._core import RunCore
@@ -60,4 +61,4 @@ async def met_condition(core: RunCore, finish_reason: str | None) -> RunEnd | No
         return fault
     if met is None:
         return None
-    return Finished("stop_condition", finish_reason or "stop", stop_reason=met)
+    return Finished("stop_condition", finish_reason or "stop", stop_reason=clean(met))

@@ -21,6 +21,7 @@ from protocol.events import (
     RunCancelled,
     RunFailed,
     RunFinished,
+    RunResumed,
     RunStarted,
     StepFinished,
     ToolFinished,
@@ -29,7 +30,7 @@ from protocol.gate import RequestTable
 from protocol.history import INTERRUPTED_TEXT, History
 from protocol.ledger import Account
 from protocol.limits import LimitState
-from protocol.normalise import Arguments
+from protocol.normalise import Arguments, parse_arguments
 from protocol.result import RunResult, StepResult
 from protocol.run import Cancelled, Failed, Finished, RunEnd, RunState, result_of
 from protocol.stop import StopCondition
@@ -69,6 +70,8 @@ class RunCore:
     cancel_reason: str | None = None
     requests_end_as: ContinuationOutcome = "cancelled"
     """What becomes of a request that is open when the run ends."""
+    coming_end: RunEnd | None = None
+    """How the driver ended, while its services are still being joined."""
     end: RunEnd | None = None
     result: RunResult | None = None
     over: trio.Event = attrs.field(factory=trio.Event)
@@ -94,6 +97,20 @@ class RunCore:
         self.emit(RunStarted, agent=self.spec.name, model=model, prompt=state.prompt)
         self.history.append(UserMessage(state.prompt))
 
+    def resume(self) -> None:
+        """Take up a run whose state was written down, where `start` would begin one."""
+        state = self.state
+        turn = state.turn
+        asked = turn.calls if turn is not None and state.final is None else ()
+        requests = () if state.open_request is None else (state.open_request,)
+        self.log.grammar.restore([call.id for call in asked if call.id not in state.results], requests)
+        self.emit(RunResumed, counters=state.counters(self.account.llm_calls))
+
+    def arguments_of(self, call: ToolCall) -> dict[str, Any]:
+        """The decoded arguments of a call of the turn in hand."""
+        arguments = self.arguments.get(call.id)
+        return arguments if arguments is not None else parse_arguments(call.arguments) or {}
+
     def emit(self, kind: Callable[..., Any], **fields: Any) -> bool:
         """Emit an event of this run."""
         return self.log.emit(kind(run=self.state.run, agent_path=self.log.agent_path, **fields))
@@ -101,14 +118,14 @@ class RunCore:
     def cancel(self, reason: str) -> None:
         """Cancel the run: its tasks now, the run itself when they have joined or the grace time is over."""
         if not self.over.is_set() and self.cancel_reason is None:
-            self.cancel_reason = reason
+            self.cancel_reason = clean(reason)
             self.scope.cancel(reason)
             self.stirred.set()
 
     def stop(self, reason: str) -> None:
         """End the run at its next boundary; a wait for a decision is cut at once."""
         if self.state.stop_requested is None and not self.over.is_set():
-            self.state.stop_requested = reason
+            self.state.stop_requested = clean(reason)
             for request in self.log.grammar.open_requests:
                 self.requests.end(request, self.requests_end_as)
 
@@ -158,6 +175,7 @@ class RunCore:
         state.step += 1
         state.turn = state.outcome = state.decision = None
         state.results = {}
+        state.counted = False
         self.arguments = {}
 
     def finish(self, end: RunEnd) -> None:

@@ -50,6 +50,7 @@ CUT_TEXT = (
     "Not run: your output was cut by the token limit before the tool calls were complete, and nothing was run."
     " Write less before the call, or split the work into smaller calls."
 )
+STOPPED_TEXT = "Not run: the run was stopped."
 EMPTY_REASK = "Your last reply was empty: it held neither text nor a tool call. Answer, or call a tool."
 MALFORMED_REASK = "Your last reply could not be read as text or as a tool call. Answer, or make the call again."
 
@@ -232,8 +233,10 @@ class Driver:
         assert state.outcome is not None
         cut = state.outcome.cut
         if left or decision is None:
-            state.window += 1
-            state.tool_iterations += 1
+            if not state.counted:
+                state.counted = True
+                state.window += 1
+                state.tool_iterations += 1
             await self._run_tools(left, cut=cut)
         core.store_exchange(decision.message if decision is not None else None)
         if not cut:
@@ -263,6 +266,9 @@ class Driver:
         provider = core.spec.continuation
         if provider is None:
             return _end_at_limit(core, turn, state.tool_limit())
+        if state.stop_requested is not None:
+            _settle_not_run(core, turn, STOPPED_TEXT)
+            return _stopped(core)
         refusal = core.account.refusal()
         if refusal is not None:
             return _end_at_limit(core, turn, refusal)
@@ -277,7 +283,7 @@ class Driver:
         state.open_request = None
         state.decision = decision
         if decision.outcome in {"cancelled", "agent_ended"}:
-            _settle_not_run(core, turn, "Not run: the run was stopped.")
+            _settle_not_run(core, turn, STOPPED_TEXT)
             return _stopped(core)
         if decision.goes_on:
             state.window = 0

@@ -74,7 +74,7 @@ class Run:
 
     def events(self) -> EventReader:
         """A new reader of the run's events, from its first one; `reader.seq` is the number of the last it gave."""
-        return self._stream.reader(after=self._before, run=self.id, agent_path=self._core.log.agent_path)
+        return self._stream.reader(after=self._before, log=self._core.log)
 
     def __aiter__(self) -> EventReader:
         return self.events()

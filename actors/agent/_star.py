@@ -12,7 +12,7 @@ from typing import Any, cast
 import trio
 
 from protocol.errors import ActorCrashed, ActorGone
-from protocol.run import Cancelled, Failed, RunEnd
+from protocol.run import Cancelled, Failed
 
 from ..kit import Mailbox, run_once
 from ._arbiter import Arbiter, Question
@@ -28,7 +28,6 @@ __all__ = ("run_star", "watch_over")
 
 async def run_star(core: RunCore, threads: ToolThreads) -> None:
     """Run a run to its end, whatever that is. Raises only what no run may swallow (an interrupt, a cancel)."""
-    end: RunEnd | None = None
     crash: Failed | None = None
     prefix = f"{core.spec.name}/{core.state.run}"
     budget = Mailbox[Reserve](f"{prefix}/budget", capacity=1)
@@ -42,12 +41,13 @@ async def run_star(core: RunCore, threads: ToolThreads) -> None:
                 nursery.start_soon(run_once, Session(core), session, name=session.name)
                 nursery.start_soon(run_once, Toolbox(core, threads), toolbox, name=toolbox.name)
                 nursery.start_soon(run_once, Arbiter(core), arbiter, name=arbiter.name)
-                end = await Driver(core, budget.port, session.port, toolbox.port, arbiter.port).run()
+                core.coming_end = await Driver(core, budget.port, session.port, toolbox.port, arbiter.port).run()
+                core.stirred.set()
                 nursery.cancel_scope.cancel("the run is over")
     except* Exception as group:  # noqa: BLE001  the boundary of a run
         crash = _crash_of(group)
     finally:
-        core.finish(end or crash or Cancelled(core.cancel_reason or "cancelled from outside"))
+        core.finish(core.coming_end or crash or _cancelled(core))
 
 
 def _crash_of(group: ExceptionGroup[Exception]) -> Failed:
@@ -69,10 +69,14 @@ def _leaves(group: BaseExceptionGroup[Any]) -> list[Exception]:
 
 
 async def watch_over(core: RunCore, grace_seconds: float) -> None:
-    """Finish a run that was cancelled, from within or from outside, and whose star does not join in time."""
+    """Finish a run that was cancelled, or has come to its end, and whose star does not join in time."""
     try:
         await core.stirred.wait()
     finally:
         with trio.move_on_after(grace_seconds, shield=True):
             await core.over.wait()
-        core.finish(Cancelled(core.cancel_reason or "cancelled from outside"))
+        core.finish(core.coming_end or _cancelled(core))
+
+
+def _cancelled(core: RunCore) -> Cancelled:
+    return Cancelled(core.cancel_reason or "cancelled from outside")

@@ -82,7 +82,7 @@ class Toolbox:
             text = f"The arguments of {call.name} must be one JSON object; nothing was run. They were: {raw}"
         else:
             try:
-                bound = tool.bind(core.arguments.get(call.id, {}))
+                bound = tool.bind(core.arguments_of(call))
             except ArgumentsInvalid as error:
                 text = str(error)
             else:

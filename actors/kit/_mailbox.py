@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 import attrs
 import trio
 
-from protocol.errors import ActorGone, AskCycle, MailboxFull
+from protocol.errors import ActorCrashed, ActorGone, AskCycle, MailboxFull
 
 from ._ask import Ask, Reply
 
@@ -52,7 +53,8 @@ class MailboxState:
     receive: trio.MemoryReceiveChannel[Any]
     open: dict[Reply[Any], None] = attrs.field(factory=dict[Reply[Any], None])
     """Asks received and not answered."""
-    gone: Exception | None = None
+    gone: Callable[[], Exception] | None = None
+    """Once it is closed: makes the error that askers get, a new one for each."""
     dead_letters: int = 0
     loop_task: trio.lowlevel.Task | None = None
     """The task that runs the actor's loop."""
@@ -105,25 +107,26 @@ class Mailbox(Generic[M]):
         self._state.loop_task = trio.lowlevel.current_task()
         current_actor.set(self._state)
 
-    def fail_open(self, error: Exception) -> None:
-        """Fail every ask that was received and is not answered."""
+    def fail_open(self, reason: str) -> None:
+        """Fail every ask that was received and is not answered with `ActorCrashed(reason)`."""
         for reply in list(self._state.open):
-            reply.fail(error)
+            reply.fail(ActorCrashed(reason))
 
-    def close(self, error: Exception | None = None) -> None:
-        """Answer whoever waits with `error` (`ActorGone` by default), take nothing more. Closing twice is once."""
+    def close(self, crash: str | None = None) -> None:
+        """Answer whoever waits with `ActorGone`, or `ActorCrashed(crash)`; take nothing more. Closing twice is once."""
         state = self._state
         if state.gone is not None:
             return
-        gone = state.gone = error or ActorGone(f"{state.name} has ended")
-        self.fail_open(gone)
+        gone = state.gone = partial(ActorCrashed, crash) if crash else partial(ActorGone, f"{state.name} has ended")
+        for reply in list(state.open):
+            reply.fail(gone())
         while True:
             try:
                 message = state.receive.receive_nowait()
             except (trio.WouldBlock, trio.EndOfChannel):
                 break
             if isinstance(message, Ask):
-                cast("Ask[Any]", message).reply.fail(gone)
+                cast("Ask[Any]", message).reply.fail(gone())
             else:
                 state.dead_letters += 1
         state.receive.close()
@@ -161,7 +164,7 @@ class Port(Generic[M_contra]):
         state = self._state
         if state.gone is not None:
             await trio.lowlevel.checkpoint()
-            raise _new(state.gone)
+            raise state.gone()
         reply = message.reply
         answered = trio.Event()
         reply.on_done(answered.set)
@@ -194,7 +197,7 @@ class Port(Generic[M_contra]):
         """
         reply = message.reply
         if self._state.gone is not None:
-            reply.fail(self._state.gone)
+            reply.fail(self._state.gone())
         else:
             _put(self._state, message)
         reply.on_done(lambda: notify(reply))
@@ -219,7 +222,8 @@ async def _send_when_free(state: MailboxState, message: object) -> None:
     try:
         await state.send.send(message)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
-        raise _new(state.gone or ActorGone(f"{state.name} has ended")) from None
+        assert state.gone is not None
+        raise state.gone() from None
 
 
 def _refuse_cycle(asker: MailboxState, target: MailboxState) -> None:
@@ -230,8 +234,3 @@ def _refuse_cycle(asker: MailboxState, target: MailboxState) -> None:
         if box is asker:
             raise AskCycle(f"asking would never end: {' -> '.join(names)}")
         box = box.waits_for
-
-
-def _new(error: Exception) -> Exception:
-    """A fresh exception of the same kind: one object raised in several tasks would mix their tracebacks."""
-    return type(error)(*error.args)

@@ -12,8 +12,6 @@ from typing import Any, Protocol, TypeVar
 import attrs
 import trio
 
-from protocol.errors import ActorCrashed
-
 from ._mailbox import Mailbox
 
 __all__ = ("Actor", "Restarts", "run_once", "supervise")
@@ -46,7 +44,7 @@ async def run_once(actor: Actor[Any], mailbox: Mailbox[Any]) -> None:
     try:
         await actor.run(mailbox)
     except Exception as error:
-        mailbox.close(ActorCrashed(f"{mailbox.name} crashed: {type(error).__name__}"))
+        mailbox.close(f"{mailbox.name} crashed: {type(error).__name__}")
         raise
     finally:
         mailbox.close()
@@ -62,7 +60,7 @@ async def supervise(actor: Actor[Any], mailbox: Mailbox[Any], *, restarts: Resta
             try:
                 await actor.run(mailbox)
             except Exception as error:
-                mailbox.fail_open(ActorCrashed(f"{mailbox.name} crashed: {type(error).__name__}"))
+                mailbox.fail_open(f"{mailbox.name} crashed: {type(error).__name__}")
                 now = trio.current_time()
                 crashes.append(now)
                 while crashes[0] < now - policy.seconds:
