@@ -30,11 +30,11 @@ def encode_event(event: Event) -> tuple[bytes, str | None]:
     """Encode an event. Never raises: where it had to replace something, the second item says what was wrong."""
     try:
         return _encoder.encode(event), None
-    except Exception as error:  # ruff: ignore[blind-except]  whatever a value does, a log must not fail
+    except Exception as error:  # noqa: BLE001  whatever a value does, a log must not fail
         fault = f"{type(error).__name__}: {error}"
         try:
             return encode(event), fault
-        except Exception:  # ruff: ignore[blind-except]  deeper than JSON goes: keep the number, lose the content
+        except Exception:  # noqa: BLE001  deeper than JSON goes: keep the number, lose the content
             return _encoder.encode({"type": event.type, "run": getattr(event, "run", "")}), fault
 
 

@@ -6,18 +6,20 @@ event, so that no service, however it fails, can put an event after the end, an 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
 from .events import (
-    TERMINAL_EVENTS,
     ApprovalRequired,
     ApprovalResolved,
     ContinuationRequired,
     ContinuationResolved,
+    RunCancelled,
     RunEvent,
+    RunFailed,
+    RunFinished,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -29,29 +31,31 @@ from .events import (
 
 __all__ = ("CALL_TRANSITIONS", "RUN_TRANSITIONS", "CallState", "Grammar", "RunPhase")
 
+AnyCallEvent: TypeAlias = ToolRequested | ToolStarted | ToolProgress | ToolFinished
 RunPhase: TypeAlias = Literal["new", "running", "paused", "over"]
 CallState: TypeAlias = Literal["requested", "started", "finished"]
 
-RUN_TRANSITIONS: dict[RunPhase, dict[str, RunPhase]] = {
-    "new": {"run_started": "running", "run_resumed": "running"},
-    "running": {
-        "run_paused": "paused",
-        "run_resumed": "running",
-        "run_finished": "over",
-        "run_failed": "over",
-        "run_cancelled": "over",
-    },
-    "paused": {"run_resumed": "running", "run_failed": "over", "run_cancelled": "over", "run_finished": "over"},
-    "over": {},
+RUN_TRANSITIONS: dict[tuple[RunPhase, type[RunEvent]], RunPhase] = {
+    ("new", RunStarted): "running",
+    ("new", RunResumed): "running",
+    ("running", RunPaused): "paused",
+    ("running", RunResumed): "running",
+    ("running", RunFinished): "over",
+    ("running", RunFailed): "over",
+    ("running", RunCancelled): "over",
+    ("paused", RunResumed): "running",
+    ("paused", RunFinished): "over",
+    ("paused", RunFailed): "over",
+    ("paused", RunCancelled): "over",
 }
-"""The run itself. Every other event needs the phase `running`."""
+"""The run itself. Every other event needs the phase `running`; the end needs all calls and requests closed."""
 
-CALL_TRANSITIONS: dict[tuple[CallState | None, str], CallState] = {
-    (None, "tool_requested"): "requested",
-    ("requested", "tool_started"): "started",
-    ("requested", "tool_finished"): "finished",
-    ("started", "tool_progress"): "started",
-    ("started", "tool_finished"): "finished",
+CALL_TRANSITIONS: dict[tuple[CallState | None, type[RunEvent]], CallState] = {
+    (None, ToolRequested): "requested",
+    ("requested", ToolStarted): "started",
+    ("requested", ToolFinished): "finished",
+    ("started", ToolProgress): "started",
+    ("started", ToolFinished): "finished",
 }
 """One call. `tool_finished` says `started` exactly where `tool_started` came before it."""
 
@@ -66,16 +70,10 @@ class Grammar:
 
     def admit(self, event: RunEvent) -> bool:
         """Whether `event` may come now. If so, the state moves on; if not, it stays."""
-        kind = type(event)
-        if kind is ToolRequested or kind is ToolStarted or kind is ToolFinished or kind is ToolProgress:
-            return self.phase == "running" and self._admit_call(event)
-        if kind is ContinuationRequired or kind is ApprovalRequired:
-            return self.phase == "running" and self._open_request(event.request)  # type: ignore[attr-defined]
-        if kind is ContinuationResolved or kind is ApprovalResolved:
-            return self.phase == "running" and self._close_request(event.request)  # type: ignore[attr-defined]
-        if kind is RunStarted or kind is RunPaused or kind is RunResumed or kind in TERMINAL_EVENTS:
-            return self._admit_phase(event)
-        return self.phase == "running"
+        admit = _RULES.get(type(event))
+        if admit is None:
+            return self.phase == "running"
+        return admit(self, event)
 
     def restore(self, calls: Iterable[str], requests: Iterable[str]) -> None:
         """Take up a run that was written down: calls that were asked for and not begun, requests that wait."""
@@ -92,36 +90,46 @@ class Grammar:
         """Ids of the requests that have no resolution yet."""
         return tuple(self._requests)
 
-    def _admit_phase(self, event: RunEvent) -> bool:
-        target = RUN_TRANSITIONS[self.phase].get(event.type)
+    def phase_event(self, event: RunEvent) -> bool:
+        """Begin, pause, resume or end the run."""
+        target = RUN_TRANSITIONS.get((self.phase, type(event)))
         if target is None or (target == "over" and (self._calls or self._requests)):
             return False
         self.phase = target
         return True
 
-    def _admit_call(self, event: RunEvent) -> bool:
-        assert isinstance(event, (ToolRequested, ToolStarted, ToolFinished, ToolProgress))
+    def call_event(self, event: AnyCallEvent) -> bool:
+        """Move one call on."""
         state = self._calls.get(event.call)
-        target = CALL_TRANSITIONS.get((state, event.type))
-        if target is None:
+        target = CALL_TRANSITIONS.get((state, type(event)))
+        if target is None or self.phase != "running":
             return False
-        if target == "finished":
-            assert isinstance(event, ToolFinished)
-            if event.started != (state == "started"):
-                return False
-            del self._calls[event.call]
-        else:
+        if target != "finished":
             self._calls[event.call] = target
+            return True
+        if isinstance(event, ToolFinished) and event.started == (state == "started"):
+            del self._calls[event.call]
+            return True
+        return False
+
+    def question(self, event: ContinuationRequired | ApprovalRequired) -> bool:
+        """Open a request."""
+        if self.phase != "running" or event.request in self._requests:
+            return False
+        self._requests[event.request] = None
         return True
 
-    def _open_request(self, request: str) -> bool:
-        if request in self._requests:
+    def resolution(self, event: ContinuationResolved | ApprovalResolved) -> bool:
+        """Close a request."""
+        if self.phase != "running" or event.request not in self._requests:
             return False
-        self._requests[request] = None
+        del self._requests[event.request]
         return True
 
-    def _close_request(self, request: str) -> bool:
-        if request not in self._requests:
-            return False
-        del self._requests[request]
-        return True
+
+_RULES: dict[type[RunEvent], Callable[[Grammar, Any], bool]] = {
+    **dict.fromkeys({kind for _, kind in RUN_TRANSITIONS}, Grammar.phase_event),
+    **dict.fromkeys({kind for _, kind in CALL_TRANSITIONS}, Grammar.call_event),
+    **dict.fromkeys((ContinuationRequired, ApprovalRequired), Grammar.question),
+    **dict.fromkeys((ContinuationResolved, ApprovalResolved), Grammar.resolution),
+}

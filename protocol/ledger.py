@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import attrs
 
 from .limits import LimitState
-from .usage import NO_USAGE, Usage
+from .usage import Tally, Usage
 
 __all__ = ("Account", "AccountStatistics", "Grant")
 
@@ -50,9 +50,14 @@ class Account:
     holds_final_call: bool = False
     """While set, the last call is held for this account's own final call: its children see one less (B2)."""
     llm_calls: int = 0
-    usage: Usage = NO_USAGE
+    tally: Tally = attrs.field(factory=Tally)
     _open: set[int] = attrs.field(factory=set[int])
     _last_number: int = 0
+
+    @property
+    def usage(self) -> Usage:
+        """What has been settled on this account and on those below it."""
+        return self.tally.total()
 
     def refusal(self) -> LimitState | None:
         """The limit that would refuse a call of this account's run now, or `None`."""
@@ -87,7 +92,7 @@ class Account:
             self._open.discard(number)
             account: Account | None = self
             while account is not None:
-                account.usage += usage
+                account.tally.add(usage)
                 account = account.parent
 
     def release(self, number: int) -> None:

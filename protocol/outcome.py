@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from .turns import Turn
+from .turns import ToolCall, Turn
 
 __all__ = ("Outcome", "OutcomeKind", "outcome_of")
 
@@ -32,17 +32,16 @@ _CALLS = Outcome("calls")
 _ANSWER = Outcome("answer")
 
 
-def outcome_of(turn: Turn, max_tokens: int | None = None) -> Outcome:
+def outcome_of(turn: Turn, calls: tuple[ToolCall, ...], text: str, max_tokens: int | None = None) -> Outcome:
     """Map how the stream ended, the finish reason, the calls and the visible text to one outcome.
 
-    `max_tokens` is the output cap of the request, if it had one: a server may report another reason although
+    `calls` and `text` are the turn's, worked out once by the caller. `max_tokens` is the output cap of the request, if it had one: a server may report another reason although
     the cap cut the arguments of a call.
     """
-    calls = turn.calls
     if turn.end == "lost":
         return Outcome("failed", detail="the reply broke off before its end")
     if calls:
-        if turn.finish == "length" or _cap_cut_a_call(turn, max_tokens):
+        if turn.finish == "length" or _cap_cut_a_call(turn, calls, max_tokens):
             return Outcome("calls", cut=True)
         return _CALLS
     match turn.finish:
@@ -54,14 +53,14 @@ def outcome_of(turn: Turn, max_tokens: int | None = None) -> Outcome:
             return Outcome("malformed", detail=turn.raw_finish or "malformed")
         case "tool_calls":
             return Outcome("empty", detail="tool calls were announced, but there were none")
-        case "other" if not turn.text:
+        case "other" if not text:
             return Outcome("failed", detail=f"the reply ended with {turn.raw_finish!r} and held nothing")
         case "stop" | "other" | None:
-            return _ANSWER if turn.text else Outcome("empty", detail="the reply held no text and no tool calls")
+            return _ANSWER if text else Outcome("empty", detail="the reply held no text and no tool calls")
 
 
-def _cap_cut_a_call(turn: Turn, max_tokens: int | None) -> bool:
+def _cap_cut_a_call(turn: Turn, calls: tuple[ToolCall, ...], max_tokens: int | None) -> bool:
     output = turn.usage.output_tokens
     if max_tokens is None or output is None or output < max_tokens:
         return False
-    return any(call.malformed is not None and call.malformed.lstrip().startswith("{") for call in turn.calls)
+    return any(call.malformed is not None and call.malformed.lstrip().startswith("{") for call in calls)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-__all__ = ("NO_USAGE", "UNKNOWN_USAGE", "Usage")
+__all__ = ("NO_USAGE", "UNKNOWN_USAGE", "Tally", "Usage")
 
 
 def _plus(left: int | None, right: int | None) -> int | None:
@@ -53,6 +53,32 @@ class Usage:
             _plus(self.reasoning_tokens, other.reasoning_tokens),
             self.complete and other.complete,
         )
+
+
+class Tally:
+    """A running sum of usage, cheap to add to."""
+
+    __slots__ = ("_complete", "_sums")
+
+    def __init__(self) -> None:
+        self._sums = [0, 0, 0, 0, 0]
+        self._complete = True
+
+    def add(self, usage: Usage) -> None:
+        """Add what one call used; what is unknown adds nothing and makes the sum incomplete."""
+        sums = self._sums
+        sums[0] += usage.uncached_input_tokens or 0
+        sums[1] += usage.cache_read_tokens or 0
+        sums[2] += usage.cache_write_tokens or 0
+        sums[3] += usage.output_tokens or 0
+        sums[4] += usage.reasoning_tokens or 0
+        if not usage.complete:
+            self._complete = False
+
+    def total(self) -> Usage:
+        """The sum up to now."""
+        uncached, read, write, output, reasoning = self._sums
+        return Usage(uncached, read, write, output, reasoning, self._complete)
 
 
 NO_USAGE = Usage(0, 0, 0, 0, 0, complete=True)

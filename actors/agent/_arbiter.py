@@ -55,8 +55,9 @@ class Arbiter:
         deadline = None if seconds is None else trio.current_time() + seconds
         watch = trio.CancelScope()
         core.requests.open(request, deadline, partial(self._closed, question, watch))
-        core.reach(request.limit)
-        core.log.emit(request)
+        if request.request not in core.log.grammar.open_requests:  # a restored question has been asked already
+            core.reach(request.limit)
+            core.log.emit(request)
         question.reply.on_drop(partial(self._end, request))
         if core.state.stop_requested is not None:
             self._end(request)

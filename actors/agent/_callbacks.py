@@ -51,9 +51,14 @@ async def met_condition(core: RunCore, finish_reason: str | None) -> RunEnd | No
     fault: Failed | None = None
     for condition in core.conditions:
         try:
-            verdict = await call_user(condition, view, seconds=core.spec.callback_timeout_seconds)
+            verdict = condition(view)
+            if verdict is None or verdict is False:
+                continue
+            if inspect.isawaitable(verdict):
+                with trio.fail_after(core.spec.callback_timeout_seconds):
+                    verdict = await verdict
             reason = reason_of(condition, verdict)
-        except Exception as error:  # ruff: ignore[blind-except]  a condition is foreign code
+        except Exception as error:  # noqa: BLE001  a condition is foreign code
             fault = fault or failed("stop_condition_error", "a stop condition", error)
         else:
             met = met or reason

@@ -7,7 +7,6 @@ with one terminal at the end, a ledger without open reservations, and no open re
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -30,12 +29,22 @@ from protocol.gate import RequestTable
 from protocol.history import INTERRUPTED_TEXT, History
 from protocol.ledger import Account
 from protocol.limits import LimitState
+from protocol.model import ToolDefinition
 from protocol.normalise import Arguments, parse_arguments
 from protocol.result import RunResult, StepResult
 from protocol.run import Cancelled, Failed, Finished, RunEnd, RunState, result_of
 from protocol.stop import StopCondition
 from protocol.text import clean, is_visible
-from protocol.turns import AssistantMessage, ReasoningPart, TextPart, ToolCall, ToolResult, Turn, UserMessage
+from protocol.turns import (
+    AssistantMessage,
+    ReasoningPart,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    ToolStatus,
+    Turn,
+    UserMessage,
+)
 from protocol.usage import UNKNOWN_USAGE, Usage
 
 from ..eventlog import RunLog
@@ -63,9 +72,15 @@ class RunCore:
     tools: dict[str, Tool]
     context: Any = None
     """What the caller gave to `agent.run(context=)`."""
+    run: str = attrs.field(init=False)
+    path: tuple[str, ...] = attrs.field(init=False)
+    definitions: tuple[ToolDefinition, ...] = attrs.field(init=False)
     began: float = attrs.field(factory=trio.current_time)
     arguments: Arguments = attrs.field(factory=dict[str, dict[str, Any]])
     """Decoded arguments of the turn in hand."""
+    calls: tuple[ToolCall, ...] = ()
+    """Calls of the turn in hand, and its visible text: worked out once."""
+    text: str = ""
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     cancel_reason: str | None = None
     requests_end_as: ContinuationOutcome = "cancelled"
@@ -78,6 +93,11 @@ class RunCore:
     """Set when the terminal event is out."""
     stirred: trio.Event = attrs.field(factory=trio.Event)
     """Set when the run is cancelled or over: what the watchdog waits for."""
+
+    def __attrs_post_init__(self) -> None:
+        self.run = self.log.run
+        self.path = self.log.agent_path
+        self.definitions = tuple([tool.definition for tool in self.tools.values()])
 
     @property
     def elapsed_seconds(self) -> float:
@@ -94,26 +114,31 @@ class RunCore:
         """Store the prompt and emit the first event."""
         state = self.state
         model = self.spec.model.name
-        self.emit(RunStarted, agent=self.spec.name, model=model, prompt=state.prompt)
+        self.log.emit(
+            RunStarted(run=self.run, agent_path=self.path, agent=self.spec.name, model=model, prompt=state.prompt)
+        )
         self.history.append(UserMessage(state.prompt))
 
     def resume(self) -> None:
         """Take up a run whose state was written down, where `start` would begin one."""
         state = self.state
-        turn = state.turn
-        asked = turn.calls if turn is not None and state.final is None else ()
+        if state.turn is not None:
+            self.hold(state.turn)
+        asked = self.calls if state.final is None else ()
         requests = () if state.open_request is None else (state.open_request,)
         self.log.grammar.restore([call.id for call in asked if call.id not in state.results], requests)
-        self.emit(RunResumed, counters=state.counters(self.account.llm_calls))
+        self.log.emit(RunResumed(run=self.run, agent_path=self.path, counters=state.counters(self.account.llm_calls)))
+
+    def hold(self, turn: Turn) -> None:
+        """Take a turn in hand."""
+        self.state.turn = turn
+        self.calls = turn.calls
+        self.text = turn.text
 
     def arguments_of(self, call: ToolCall) -> dict[str, Any]:
         """The decoded arguments of a call of the turn in hand."""
         arguments = self.arguments.get(call.id)
         return arguments if arguments is not None else parse_arguments(call.arguments) or {}
-
-    def emit(self, kind: Callable[..., Any], **fields: Any) -> bool:
-        """Emit an event of this run."""
-        return self.log.emit(kind(run=self.state.run, agent_path=self.log.agent_path, **fields))
 
     def cancel(self, reason: str) -> None:
         """Cancel the run: its tasks now, the run itself when they have joined or the grace time is over."""
@@ -131,28 +156,35 @@ class RunCore:
 
     def reach(self, limit: LimitState) -> None:
         """Say that a limit changes the course (B6)."""
-        self.emit(LimitReached, limit=limit)
+        self.log.emit(LimitReached(run=self.run, agent_path=self.path, limit=limit))
 
     def record(self, result: ToolResult) -> None:
         """Enter a call's result, once, and say so: history and events are settled from the same record."""
         if result.call in self.state.results or self.log.over:
             return
         self.state.results[result.call] = result
-        self.emit(
-            ToolFinished,
-            call=result.call,
-            name=result.name,
-            status=result.status,
-            started=result.entered,
-            text=result.text,
+        self.log.emit(
+            ToolFinished(
+                run=self.run,
+                agent_path=self.path,
+                call=result.call,
+                name=result.name,
+                status=result.status,
+                started=result.entered,
+                text=result.text,
+            )
         )
+
+    def answer(self, call: ToolCall, status: ToolStatus, text: str) -> None:
+        """Answer a call whose body is not entered."""
+        self.record(ToolResult(call.id, call.name, status, text))
 
     def store_exchange(self, message: str | None = None) -> None:
         """Append the turn in hand with the results of all its calls, and close the step. One step, no await (R3)."""
         state = self.state
         turn = state.turn
         assert turn is not None
-        results = tuple([state.results[call.id] for call in turn.calls])
+        results = tuple([state.results[call.id] for call in self.calls])
         self.history.append_exchange(AssistantMessage(turn.parts), results, message)
         self.close_step(results)
 
@@ -165,18 +197,29 @@ class RunCore:
         word = finish_word(turn)
         reasoning = "".join([part.text for part in turn.parts if type(part) is ReasoningPart])
         final = state.final is not None
-        calls = () if final else turn.calls
+        calls = () if final else self.calls
         state.steps.append(
             StepResult(
-                state.step, turn.text, reasoning, calls, results, word, turn.usage, now - state.step_began, final
+                state.step, self.text, reasoning, calls, results, word, turn.usage, now - state.step_began, final
             )
         )
-        self.emit(StepFinished, step=state.step, finish_reason=word, usage=turn.usage, dropped_calls=turn.dropped_calls)
+        self.log.emit(
+            StepFinished(
+                run=self.run,
+                agent_path=self.path,
+                step=state.step,
+                finish_reason=word,
+                usage=turn.usage,
+                dropped_calls=turn.dropped_calls,
+            )
+        )
         state.step += 1
         state.turn = state.outcome = state.decision = None
         state.results = {}
         state.counted = False
         self.arguments = {}
+        self.calls = ()
+        self.text = ""
 
     def finish(self, end: RunEnd) -> None:
         """End the run, once. Synchronous: needs no service."""
@@ -189,7 +232,9 @@ class RunCore:
         state.open_request = None
         self._settle_turn()
         for message in state.steering:
-            self.emit(MessageDropped, message=message.id, reason="the run ended")
+            self.log.emit(
+                MessageDropped(run=self.run, agent_path=self.path, message=message.id, reason="the run ended")
+            )
         self._settle_ledger()
         result = self.result = result_of(
             state,
@@ -201,11 +246,13 @@ class RunCore:
         )
         match end:
             case Finished():
-                self.emit(RunFinished, summary=result.summary())
+                self.log.emit(RunFinished(run=self.run, agent_path=self.path, summary=result.summary()))
             case Failed(code=code, message=text):
-                self.emit(RunFailed, error=ErrorInfo(code, text), summary=result.summary())
+                self.log.emit(
+                    RunFailed(run=self.run, agent_path=self.path, error=ErrorInfo(code, text), summary=result.summary())
+                )
             case Cancelled(reason=reason):
-                self.emit(RunCancelled, reason=reason, summary=result.summary())
+                self.log.emit(RunCancelled(run=self.run, agent_path=self.path, reason=reason, summary=result.summary()))
         self.over.set()
         self.stirred.set()
 
@@ -215,10 +262,10 @@ class RunCore:
         if turn is None:
             self._store_shown()
             return
-        if not turn.calls:
+        if not self.calls:
             return
         entered = self.log.grammar.open_calls
-        for call in turn.calls:
+        for call in self.calls:
             if call.id not in state.results:
                 self.record(_unsettled(call, entered=entered.get(call.id, False)))
         decision = state.decision

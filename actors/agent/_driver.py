@@ -14,24 +14,18 @@ from typing import assert_never
 
 import attrs
 
-from protocol.codec import digest_of
 from protocol.errors import ActorCrashed, ActorGone, ModelReplyError
 from protocol.events import (
-    ContinuationRequired,
-    ContinuationResolved,
     MessageDelivered,
-    PendingCall,
     StepStarted,
     ToolRequested,
 )
-from protocol.finalization import decline_texts, flatten_tools
-from protocol.ids import new_id
-from protocol.limits import LimitState, finish_reason_for
+from protocol.finalization import flatten_tools
 from protocol.model import ModelRequest
 from protocol.normalise import parse_arguments
 from protocol.outcome import outcome_of
-from protocol.run import FinalCall, Finished, RunEnd
-from protocol.turns import AssistantMessage, TextPart, ToolCall, ToolResult, ToolStatus, Turn, UserMessage
+from protocol.run import Finished, RunEnd
+from protocol.turns import AssistantMessage, TextPart, ToolCall, Turn, UserMessage
 
 from ..kit import Port
 from ._arbiter import ProviderFault, Question
@@ -39,7 +33,7 @@ from ._budget import Reserve
 from ._callbacks import failed, met_condition
 from ._core import RunCore, finish_word
 from ._final import end_without_call, handle_final, prepare_final
-from ._policies import Remote
+from ._gate import decline, end_at_limit, question_of, stopped, stopped_at_gate
 from ._session import Think
 from ._toolbox import RunTools
 
@@ -50,7 +44,6 @@ CUT_TEXT = (
     "Not run: your output was cut by the token limit before the tool calls were complete, and nothing was run."
     " Write less before the call, or split the work into smaller calls."
 )
-STOPPED_TEXT = "Not run: the run was stopped."
 EMPTY_REASK = "Your last reply was empty: it held neither text nor a tool call. Answer, or call a tool."
 MALFORMED_REASK = "Your last reply could not be read as text or as a tool call. Answer, or make the call again."
 
@@ -81,7 +74,7 @@ class Driver:
         core = self.core
         state = core.state
         if state.stop_requested is not None:
-            return _stopped(core)
+            return stopped(core)
         state.step_began = core.elapsed_seconds
         grant = await self.budget.ask(Reserve(state.reservation, state.spent))
         state.reservation, state.sent, state.spent = grant.number, False, None
@@ -90,7 +83,7 @@ class Driver:
         state.llm_calls += 1
         await prepare_final(core, grant)
         self._deliver_steering()
-        core.emit(StepStarted, step=state.step, final=state.final is not None)
+        core.log.emit(StepStarted(run=core.run, agent_path=core.path, step=state.step, final=state.final is not None))
         request = self._request()
         if core.journal.durable:
             await core.journal.flushed()
@@ -98,7 +91,7 @@ class Driver:
             turn = await self.session.ask(Think(request))
         except (ActorGone, ActorCrashed):
             raise
-        except Exception as error:  # ruff: ignore[blind-except]  a model is foreign code
+        except Exception as error:  # noqa: BLE001  a model is foreign code
             return failed(_code_of(error), "the model", error)
         self._take(turn, request.max_tokens)
         return None
@@ -108,14 +101,14 @@ class Driver:
         waiting, core.state.steering = core.state.steering, []
         for message in waiting:
             core.history.append(UserMessage(message.text))
-            core.emit(MessageDelivered, message=message.id)
+            core.log.emit(MessageDelivered(run=core.run, agent_path=core.path, message=message.id))
 
     def _request(self) -> ModelRequest:
         core = self.core
         spec = core.spec
         final = core.state.final
         view = core.history.view()
-        definitions = tuple([tool.definition for tool in core.tools.values()])
+        definitions = core.definitions
         if final is None:
             return ModelRequest(
                 messages=view,
@@ -140,16 +133,20 @@ class Driver:
         """Take the turn in hand: what it is, and which calls it asks for."""
         core = self.core
         state = core.state
-        state.turn = turn
+        core.hold(turn)
         state.shown = []
         state.reask = state.reasked_as = None
         state.context_tokens = turn.usage.input_tokens if turn.usage.uncached_input_tokens is not None else None
-        state.outcome = outcome_of(turn, max_tokens)
-        if turn.text:
-            state.texts.append(turn.text)
-        if state.final is None and state.outcome.kind == "calls":
-            for call in turn.calls:
-                core.emit(ToolRequested, call=call.id, name=call.name, arguments=parse_arguments(call.arguments) or {})
+        outcome = state.outcome = outcome_of(turn, core.calls, core.text, max_tokens)
+        if core.text:
+            state.texts.append(core.text)
+        if state.final is None and outcome.kind == "calls":
+            for call in core.calls:
+                arguments = parse_arguments(call.arguments) or {}
+                event = ToolRequested(
+                    run=core.run, agent_path=core.path, call=call.id, name=call.name, arguments=arguments
+                )
+                core.log.emit(event)
 
     # ------------------------------------------------------------ handling the turn
 
@@ -170,13 +167,13 @@ class Driver:
             case "empty" | "malformed":
                 return await self._no_progress(turn)
             case "truncated":
-                self._store_cut(turn)
+                self._store_cut()
                 return Finished("model", "length")
             case "blocked":
-                self._store_cut(turn)
+                self._store_cut()
                 return Finished("model", "content_filter", stop_reason=outcome.detail)
             case "failed":
-                self._store_cut(turn)
+                self._store_cut()
                 return failed("model_reply_error", "the model", ModelReplyError(outcome.detail))
             case _:
                 assert_never(outcome.kind)
@@ -184,18 +181,20 @@ class Driver:
     async def _answer(self, turn: Turn) -> RunEnd | None:
         core = self.core
         state = core.state
+        text = core.text
         core.history.append(AssistantMessage(turn.parts))
         core.close_step()
         state.reasks = 0
         if state.steering and state.stop_requested is None:
             return await met_condition(core, finish_word(turn))
-        return Finished("model", "stop", answer=turn.text)
+        return Finished("model", "stop", answer=text)
 
-    def _store_cut(self, turn: Turn) -> None:
+    def _store_cut(self) -> None:
         """Keep the visible text of a turn that is no whole answer, marked partial."""
-        if turn.text:
-            self.core.history.append(AssistantMessage((TextPart(turn.text),), partial=True))
-        self.core.close_step()
+        core = self.core
+        if core.text:
+            core.history.append(AssistantMessage((TextPart(core.text),), partial=True))
+        core.close_step()
 
     async def _no_progress(self, turn: Turn) -> RunEnd | None:
         """Ask again for an empty or malformed turn, of which nothing is stored; a few times in a row (R5)."""
@@ -219,17 +218,17 @@ class Driver:
         core = self.core
         state = core.state
         if state.decision is None and state.window_is_full():
-            end = await self._gate(turn)
+            end = await self._gate()
             if end is not None:
                 return end
         decision = state.decision
         if decision is not None and not decision.goes_on:
-            self._decline(turn, decision)
+            decline(core, decision)
             return None
-        for call in turn.calls:
+        for call in core.calls:
             if decision is not None and call.id in decision.discarded:
-                _answer_call(core, call, "discarded", decision.tool_message or DISCARDED_TEXT)
-        left = tuple([call for call in turn.calls if call.id not in state.results])
+                core.answer(call, "discarded", decision.tool_message or DISCARDED_TEXT)
+        left = tuple([call for call in core.calls if call.id not in state.results])
         assert state.outcome is not None
         cut = state.outcome.cut
         if left or decision is None:
@@ -251,7 +250,7 @@ class Driver:
         core = self.core
         if cut:
             for call in calls:
-                _answer_call(core, call, "error", CUT_TEXT)
+                core.answer(call, "error", CUT_TEXT)
         elif calls:
             if core.journal.durable:
                 await core.journal.flushed()
@@ -259,20 +258,19 @@ class Driver:
 
     # ------------------------------------------------------------ the gate
 
-    async def _gate(self, turn: Turn) -> RunEnd | None:
+    async def _gate(self) -> RunEnd | None:
         """The window is full and the model wants tools: end at the limit, or ask whether it may go on (G1)."""
         core = self.core
         state = core.state
         provider = core.spec.continuation
         if provider is None:
-            return _end_at_limit(core, turn, state.tool_limit())
+            return end_at_limit(core, state.tool_limit())
         if state.stop_requested is not None:
-            _settle_not_run(core, turn, STOPPED_TEXT)
-            return _stopped(core)
+            return stopped_at_gate(core)
         refusal = core.account.refusal()
         if refusal is not None:
-            return _end_at_limit(core, turn, refusal)
-        request = self._question(turn)
+            return end_at_limit(core, refusal)
+        request = question_of(core)
         state.open_request = request.request
         try:
             decision = await self.arbiter.ask(Question(request, provider))
@@ -283,79 +281,11 @@ class Driver:
         state.open_request = None
         state.decision = decision
         if decision.outcome in {"cancelled", "agent_ended"}:
-            _settle_not_run(core, turn, STOPPED_TEXT)
-            return _stopped(core)
+            return stopped_at_gate(core)
         if decision.goes_on:
             state.window = 0
             state.window_max = int(decision.granted or 0) or core.spec.max_tool_iterations
         return None
-
-    def _question(self, turn: Turn) -> ContinuationRequired:
-        core = self.core
-        spec, state = core.spec, core.state
-        provider = spec.continuation
-        seconds, on_timeout = spec.continuation_timeout_seconds, spec.continuation_on_timeout
-        if isinstance(provider, Remote):
-            on_timeout = provider.on_timeout
-            if provider.timeout_seconds is None or isinstance(provider.timeout_seconds, (int, float)):
-                seconds = provider.timeout_seconds
-        limit = state.tool_limit()
-        grant = spec.max_tool_iterations or 1
-        calls = tuple([PendingCall(call.id, call.name, parse_arguments(call.arguments) or {}) for call in turn.calls])
-        return ContinuationRequired(
-            run=state.run,
-            agent_path=core.log.agent_path,
-            request=state.open_request or new_id("q"),
-            limit=limit,
-            max_iterations=state.window_max,
-            total_iterations=state.tool_iterations,
-            tool_calls=calls,
-            text=turn.text,
-            usage=core.usage,
-            cost=None,
-            elapsed_seconds=core.elapsed_seconds,
-            expires_in_seconds=seconds,
-            decisions=("approve", "decline"),
-            default_grant=grant,
-            max_grant=spec.max_grant or grant,
-            on_timeout=on_timeout,
-            digest=digest_of((state.run, limit, calls, turn.text)),
-        )
-
-    def _decline(self, turn: Turn, decision: ContinuationResolved) -> None:
-        """Answer every pending call, tell the model why, and make the next call the final one (G5)."""
-        core = self.core
-        state = core.state
-        limit = state.tool_limit()
-        timed_out = decision.outcome == "timed_out"
-        result, notice = decline_texts(limit, timed_out=timed_out, message=decision.message)
-        for call in turn.calls:
-            _answer_call(core, call, "discarded", decision.tool_message or result)
-        core.store_exchange(notice)
-        state.final = FinalCall(limit, after_decision=True)
-
-
-def _answer_call(core: RunCore, call: ToolCall, status: ToolStatus, text: str) -> None:
-    """Answer a call whose body is not entered."""
-    core.record(ToolResult(call.id, call.name, status, text))
-
-
-def _settle_not_run(core: RunCore, turn: Turn, text: str) -> None:
-    for call in turn.calls:
-        _answer_call(core, call, "not_run", text)
-    core.store_exchange()
-
-
-def _end_at_limit(core: RunCore, turn: Turn, limit: LimitState) -> RunEnd:
-    _settle_not_run(core, turn, f"Not run: the limit of {limit.max:g} {limit.name.replace('_', ' ')} was reached.")
-    core.reach(limit)
-    return Finished(limit.name, finish_reason_for(limit.name), limit=limit)
-
-
-def _stopped(core: RunCore) -> RunEnd:
-    steps = core.state.steps
-    word = steps[-1].finish_reason if steps else None
-    return Finished("caller", word or "stop", stop_reason=core.state.stop_requested)
 
 
 def _code_of(error: Exception) -> str:

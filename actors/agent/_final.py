@@ -54,7 +54,7 @@ async def prepare_final(core: RunCore, grant: Grant) -> None:
             continue
         if not final.after_decision:
             core.reach(final.limit)
-        core.emit(Finalizing, limit=final.limit)
+        core.log.emit(Finalizing(run=core.run, agent_path=core.path, limit=final.limit))
         state.final = attrs.evolve(final, instruction=instruction or built_in_instruction(final.limit))
         core.account.holds_final_call = False
         return
@@ -76,7 +76,7 @@ async def _instruction(core: RunCore, limit: LimitState) -> str | None:
     except Exception as error:
         logger.exception("the %s finalization of agent %s failed", limit.name, spec.name)
         told = f"the {limit.name} finalization raised {type(error).__name__} and is off for this run"
-        core.emit(Warned, code="finalization_failed", text=told)
+        core.log.emit(Warned(run=core.run, agent_path=core.path, code="finalization_failed", text=told))
         return None
     return str(text) if text else built_in_instruction(limit)
 
@@ -88,7 +88,7 @@ def handle_final(core: RunCore) -> RunEnd | None:
     assert turn is not None
     assert outcome is not None
     assert final is not None
-    text = turn.text
+    text = core.text
     whole = outcome.kind in {"answer", "calls", "empty"} and not outcome.cut
     if text:
         kept = tuple([part for part in turn.parts if not isinstance(part, ToolCall) and not _of_call(part)])

@@ -111,7 +111,9 @@ class Run:
         message = QueuedMessage(new_id("msg"), clean(text))
         if not self._core.over.is_set():
             self._core.state.steering.append(message)
-            self._core.emit(MessageQueued, message=message.id, text=message.text)
+            self._core.log.emit(
+                MessageQueued(run=self._core.run, agent_path=self._core.path, message=message.id, text=message.text)
+            )
         return message.id
 
     def stop(self, reason: str = "stopped by the caller") -> None:

@@ -36,10 +36,12 @@ class Session:
 
     async def run(self, mailbox: Mailbox[Think]) -> None:
         """Make one call at a time; a call whose asker leaves is cancelled."""
-        async for message in mailbox:
+        while True:
+            # One scope for all calls, and a new one after a cancel: a scope for each is a twentieth of an iteration.
             with trio.CancelScope() as scope:
-                message.reply.on_drop(partial(scope.cancel, "the asker left"))
-                await self._think(message)
+                async for message in mailbox:
+                    message.reply.on_drop(partial(scope.cancel, "the asker left"))
+                    await self._think(message)
 
     async def _think(self, message: Think) -> None:
         core = self.core
@@ -51,7 +53,7 @@ class Session:
             turn = await core.spec.model.turn(message.request, self._emitter())
             if not isinstance(turn, Turn):
                 raise ModelReplyError(f"model {core.spec.model.name} returned {type(turn).__name__}, not a Turn")
-        except Exception as error:  # ruff: ignore[blind-except]  a model is foreign code: its failure is the call's, not the actor's
+        except Exception as error:  # noqa: BLE001  a model is foreign code: its failure is the call's, not the actor's
             partial = error.partial if isinstance(error, ModelError) else None
             if partial is not None:
                 state.spent = partial.usage
@@ -75,11 +77,15 @@ class Session:
             match event:
                 case TextDelta(text=text):
                     shown.append(text)
-                    core.emit(ContentDelta, message=message, text=text)
+                    core.log.emit(ContentDelta(run=core.run, agent_path=core.path, message=message, text=text))
                 case ReasoningPiece(text=text):
-                    core.emit(ReasoningDelta, message=message, text=text)
+                    core.log.emit(ReasoningDelta(run=core.run, agent_path=core.path, message=message, text=text))
                 case CallDelta(index=index, arguments=arguments, name=name):
-                    core.emit(ToolCallDelta, message=message, index=index, text=arguments, name=name)
+                    core.log.emit(
+                        ToolCallDelta(
+                            run=core.run, agent_path=core.path, message=message, index=index, text=arguments, name=name
+                        )
+                    )
                 case RequestSent():
                     state.sent = True
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from functools import partial
+from types import CoroutineType
 from typing import Any
 
 import attrs
@@ -109,23 +110,20 @@ class Toolbox:
         core = self.core
         call = item.call
         core.state.tool_calls += 1
-        core.emit(ToolStarted, call=call.id, name=call.name)
+        core.log.emit(ToolStarted(run=core.run, agent_path=core.path, call=call.id, name=call.name))
         status: ToolStatus = "interrupted"
         text = INTERRUPTED_TEXT
         try:
-            status, text = await self._timed(item)
+            seconds = item.tool.timeout_seconds or core.spec.tool_timeout_seconds
+            status, text = await (self._call(item) if seconds is None else self._timed(item, seconds))
         finally:
             core.record(ToolResult(call.id, call.name, status, text, True))
 
-    async def _timed(self, item: _Ready) -> tuple[ToolStatus, str]:
-        tool = item.tool
-        seconds = tool.timeout_seconds or self.core.spec.tool_timeout_seconds
-        if seconds is None:
-            return await self._call(item)
+    async def _timed(self, item: _Ready, seconds: float) -> tuple[ToolStatus, str]:
         with trio.move_on_after(seconds) as scope:
             return await self._call(item)
         assert scope.cancelled_caught
-        return "timed_out", f"The tool {tool.name} timed out after {seconds:g} seconds; it may have had an effect."
+        return "timed_out", f"The tool {item.tool.name} timed out after {seconds:g} seconds; it may have had an effect."
 
     async def _call(self, item: _Ready) -> tuple[ToolStatus, str]:
         tool = item.tool
@@ -134,7 +132,7 @@ class Toolbox:
                 value = await self.threads.run(partial(tool.fn, **item.arguments), partial(self._left_behind, item))
             else:
                 value = tool.fn(**item.arguments)
-            if inspect.isawaitable(value):
+            if type(value) is CoroutineType or inspect.isawaitable(value):
                 value = await value
             return "ok", render_output(value, tool_name=tool.name, max_chars=self.core.spec.max_tool_output_chars)
         except OutputUnfit as error:
@@ -151,7 +149,9 @@ class Toolbox:
         text = (
             f"the thread of {item.tool.name} ignores that its call is over and still runs; what it returns is dropped"
         )
-        self.core.emit(Warned, code="thread_abandoned", text=text, call=item.call.id)
+        self.core.log.emit(
+            Warned(run=self.core.run, agent_path=self.core.path, code="thread_abandoned", text=text, call=item.call.id)
+        )
 
 
 def _is_error(error: BaseException) -> bool:

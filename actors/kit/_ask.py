@@ -14,7 +14,7 @@ when nobody waits any more; `set` says whether somebody does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
 import attrs
 
@@ -103,5 +103,5 @@ class Reply(Generic[R]):
 class Ask(Generic[R]):
     """The base of every message that wants an answer of type `R`."""
 
-    reply: Reply[R] = attrs.field(factory=Reply[R], init=False, repr=False)
+    reply: Reply[R] = attrs.field(factory=cast("type[Reply[R]]", Reply), init=False, repr=False)
     """Where the answer goes."""
