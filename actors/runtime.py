@@ -149,7 +149,7 @@ async def open_runtime(
             runtime = Runtime(nursery, journal or MemoryJournal(), tool_threads)
             try:
                 yield runtime
-            except Exception as error:  # ruff: ignore[blind-except]  raised again below, as itself
+            except Exception as error:  # noqa: BLE001  raised again below, as itself
                 failure = error
             else:
                 await runtime.stop(grace_seconds=stop_grace_seconds)

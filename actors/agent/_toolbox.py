@@ -8,10 +8,10 @@ run's record as they come; whatever way a body is left, its call has a result.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from functools import partial
 from types import CoroutineType
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import trio
@@ -128,12 +128,13 @@ class Toolbox:
     async def _call(self, item: _Ready) -> tuple[ToolStatus, str]:
         tool = item.tool
         try:
+            value: Any
             if tool.in_thread:
                 value = await self.threads.run(partial(tool.fn, **item.arguments), partial(self._left_behind, item))
             else:
                 value = tool.fn(**item.arguments)
             if type(value) is CoroutineType or inspect.isawaitable(value):
-                value = await value
+                value = await cast("Awaitable[Any]", value)
             return "ok", render_output(value, tool_name=tool.name, max_chars=self.core.spec.max_tool_output_chars)
         except OutputUnfit as error:
             return "error", clean(str(error))

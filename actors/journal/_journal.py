@@ -40,14 +40,14 @@ class MemoryJournal:
 
     durable = False
 
-    def append(self, record: bytes) -> int:  # ruff: ignore[unused-method-argument]  the interface of a real one
+    def append(self, record: bytes) -> int:  # noqa: ARG002  the interface of a real one
         """Keep nothing."""
         return 0
 
-    def after(self, position: int, fn: Callable[[], None]) -> None:  # ruff: ignore[unused-method-argument]
+    def after(self, position: int, fn: Callable[[], None]) -> None:  # noqa: ARG002
         """Call `fn` now."""
         fn()
 
-    async def flushed(self, position: int | None = None) -> None:  # ruff: ignore[unused-method-argument]
+    async def flushed(self, position: int | None = None) -> None:  # noqa: ARG002
         """Wait for nothing."""
         await trio.lowlevel.checkpoint()
