@@ -13,11 +13,12 @@ with a thousand idle readers that sleep as with none, and a reader is woken once
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import attrs
 import trio
 
-from protocol.codec import encode_event
+from protocol.codec import encode_event, encode_strictly
 from protocol.events import Event, RunEvent, Warned
 from protocol.grammar import Grammar
 from protocol.ids import new_id
@@ -90,25 +91,32 @@ class EventStream:
 
     def append(self, event: Event) -> int:
         """Number, encode and keep an event. Never raises, never waits; returns its number."""
-        data, fault = encode_event(event)
-        if fault is not None:
-            self._faults += 1
-            if isinstance(event, RunEvent) and type(event) is not Warned:
-                # Before the event, which may be the last of its run; its first one is never changed, it is cleaned.
-                text = f"the next {event.type} held what JSON cannot, and was changed: {fault}"[:500]
-                self.append(Warned(run=event.run, agent_path=event.agent_path, code="event_changed", text=text))
-        self._entries.append((event, data))
-        number = self._base + len(self._entries) - 1
+        try:
+            data = encode_strictly(event)
+        except Exception as error:  # noqa: BLE001  whatever a value does, the log must not fail
+            data = self._changed(event, error)
+        entries = self._entries
+        entries.append((event, data))
+        number = self._base + len(entries) - 1
         self._bytes += len(data)
         if self._bytes > self._max_bytes:
             self._trim()
         if self._durable:
-            self._journal.after(self._journal.append(data), lambda: self._show(number))
+            self._journal.after(self._journal.append(data), partial(self._show, number))
         if self._armed:
             armed, self._armed = self._armed, []
             for wake in armed:
                 wake()
         return number
+
+    def _changed(self, event: Event, error: Exception) -> bytes:
+        """Encode what can be, and warn: before the event, which may be the last of its run."""
+        self._faults += 1
+        if isinstance(event, RunEvent) and type(event) is not Warned:
+            fault = f"{type(error).__name__}: {error}"
+            text = f"the next {event.type} held what JSON cannot, and was changed: {fault}"[:500]
+            self.append(Warned(run=event.run, agent_path=event.agent_path, code="event_changed", text=text))
+        return encode_event(event)
 
     def read(self, after: int, limit: int = 1000) -> tuple[int, list[Entry]]:
         """The events numbered above `after`, at most `limit`: the number of the first one, and they."""
@@ -219,10 +227,9 @@ class EventReader:
 class RunLog:
     """A run's way into its root's stream: the grammar refuses, and counts, what may not come."""
 
-    __slots__ = ("_stream", "agent_path", "grammar", "last", "refused", "run")
+    __slots__ = ("_admit", "_append", "agent_path", "grammar", "last", "refused", "run")
 
     def __init__(self, stream: EventStream, run: str, agent_path: tuple[str, ...] = ()) -> None:
-        self._stream = stream
         self.run = run
         self.agent_path = agent_path
         self.grammar = Grammar()
@@ -230,18 +237,20 @@ class RunLog:
         """Events that came where none may."""
         self.last: int | None = None
         """Number of the terminal event, when it is out."""
+        self._admit = self.grammar.admit
+        self._append = stream.append
 
     @property
     def over(self) -> bool:
         """Whether the terminal event is out."""
-        return self.grammar.phase == "over"
+        return self.last is not None
 
     def emit(self, event: RunEvent) -> bool:
         """Append an event of this run. Never raises; returns whether it could come."""
-        if not self.grammar.admit(event):
+        if not self._admit(event):
             self.refused += 1
             return False
-        number = self._stream.append(event)
-        if self.over:
+        number = self._append(event)
+        if self.grammar.phase == "over":
             self.last = number
         return True

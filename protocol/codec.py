@@ -10,11 +10,13 @@ import msgspec
 from .events import Event, EventUnion
 from .text import clean
 
-__all__ = ("decode", "decode_event", "digest_of", "encode", "encode_event")
+__all__ = ("decode", "decode_event", "digest_of", "encode", "encode_event", "encode_strictly")
 
 T = TypeVar("T")
 
 _encoder = msgspec.json.Encoder()
+encode_strictly = _encoder.encode
+"""Encode as it is, fast; raises what msgspec raises for what JSON has no form for."""
 _event_decoder: msgspec.json.Decoder[EventUnion] = msgspec.json.Decoder(EventUnion)
 
 
@@ -26,16 +28,12 @@ def encode(value: object) -> bytes:
         return _encoder.encode(_cleaned(msgspec.to_builtins(value, enc_hook=repr)))
 
 
-def encode_event(event: Event) -> tuple[bytes, str | None]:
-    """Encode an event. Never raises: where it had to replace something, the second item says what was wrong."""
+def encode_event(event: Event) -> bytes:
+    """Encode an event whatever it holds: what JSON has no form for is replaced, what is too deep is left out."""
     try:
-        return _encoder.encode(event), None
-    except Exception as error:  # noqa: BLE001  whatever a value does, a log must not fail
-        fault = f"{type(error).__name__}: {error}"
-        try:
-            return encode(event), fault
-        except Exception:  # noqa: BLE001  deeper than JSON goes: keep the number, lose the content
-            return _encoder.encode({"type": event.type, "run": getattr(event, "run", "")}), fault
+        return encode(event)
+    except Exception:  # noqa: BLE001  whatever a value does: keep the number, lose the content
+        return _encoder.encode({"type": event.type, "run": getattr(event, "run", "")})
 
 
 def decode(data: bytes | str, kind: type[T]) -> T:

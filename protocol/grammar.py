@@ -50,12 +50,11 @@ RUN_TRANSITIONS: dict[tuple[RunPhase, type[RunEvent]], RunPhase] = {
 }
 """The run itself. Every other event needs the phase `running`; the end needs all calls and requests closed."""
 
-CALL_TRANSITIONS: dict[tuple[CallState | None, type[RunEvent]], CallState] = {
-    (None, ToolRequested): "requested",
-    ("requested", ToolStarted): "started",
-    ("requested", ToolFinished): "finished",
-    ("started", ToolProgress): "started",
-    ("started", ToolFinished): "finished",
+CALL_TRANSITIONS: dict[type[RunEvent], dict[CallState | None, CallState]] = {
+    ToolRequested: {None: "requested"},
+    ToolStarted: {"requested": "started"},
+    ToolProgress: {"started": "started"},
+    ToolFinished: {"requested": "finished", "started": "finished"},
 }
 """One call. `tool_finished` says `started` exactly where `tool_started` came before it."""
 
@@ -100,15 +99,16 @@ class Grammar:
 
     def call_event(self, event: AnyCallEvent) -> bool:
         """Move one call on."""
-        state = self._calls.get(event.call)
-        target = CALL_TRANSITIONS.get((state, type(event)))
+        calls = self._calls
+        state = calls.get(event.call)
+        target = CALL_TRANSITIONS[type(event)].get(state)
         if target is None or self.phase != "running":
             return False
         if target != "finished":
-            self._calls[event.call] = target
+            calls[event.call] = target
             return True
         if isinstance(event, ToolFinished) and event.started == (state == "started"):
-            del self._calls[event.call]
+            del calls[event.call]
             return True
         return False
 
@@ -129,7 +129,7 @@ class Grammar:
 
 _RULES: dict[type[RunEvent], Callable[[Grammar, Any], bool]] = {
     **dict.fromkeys({kind for _, kind in RUN_TRANSITIONS}, Grammar.phase_event),
-    **dict.fromkeys({kind for _, kind in CALL_TRANSITIONS}, Grammar.call_event),
+    **dict.fromkeys(CALL_TRANSITIONS, Grammar.call_event),
     **dict.fromkeys((ContinuationRequired, ApprovalRequired), Grammar.question),
     **dict.fromkeys((ContinuationResolved, ApprovalResolved), Grammar.resolution),
 }

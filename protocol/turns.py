@@ -44,20 +44,20 @@ Ending: TypeAlias = Literal["complete", "lost"]
 """Whether the reply ended by its format's own end signal, or broke off."""
 
 
-class TextPart(msgspec.Struct, frozen=True, tag="text"):
+class TextPart(msgspec.Struct, frozen=True, gc=False, tag="text"):
     """Visible text."""
 
     text: str
 
 
-class ReasoningPart(msgspec.Struct, frozen=True, tag="reasoning", omit_defaults=True):
+class ReasoningPart(msgspec.Struct, frozen=True, gc=False, tag="reasoning", omit_defaults=True):
     """Reasoning that the vendor shows. It is replayed only where the vendor signed it."""
 
     text: str
     signature: str | None = None
 
 
-class ToolCall(msgspec.Struct, frozen=True, tag="call", omit_defaults=True):
+class ToolCall(msgspec.Struct, frozen=True, gc=False, tag="call", omit_defaults=True):
     """The model's wish to run a tool."""
 
     id: str
@@ -71,7 +71,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag="call", omit_defaults=True):
     """The vendor's own id, where it differs from `id`."""
 
 
-class OpaquePart(msgspec.Struct, frozen=True, tag="opaque", omit_defaults=True):
+class OpaquePart(msgspec.Struct, frozen=True, gc=False, tag="opaque", omit_defaults=True):
     """An item to be replayed verbatim, to the wire format that made it and to no other."""
 
     format: str
@@ -85,7 +85,7 @@ class OpaquePart(msgspec.Struct, frozen=True, tag="opaque", omit_defaults=True):
 Part: TypeAlias = TextPart | ReasoningPart | ToolCall | OpaquePart
 
 
-class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
+class ToolResult(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The one answer to a call."""
 
     call: str
@@ -96,13 +96,13 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the tool's body was entered: only then may it have had an effect."""
 
 
-class UserMessage(msgspec.Struct, frozen=True, tag_field="role", tag="user"):
+class UserMessage(msgspec.Struct, frozen=True, gc=False, tag_field="role", tag="user"):
     """What a person, or somebody in a person's place, said."""
 
     text: str
 
 
-class AssistantMessage(msgspec.Struct, frozen=True, tag_field="role", tag="assistant", omit_defaults=True):
+class AssistantMessage(msgspec.Struct, frozen=True, gc=False, tag_field="role", tag="assistant", omit_defaults=True):
     """What the model said."""
 
     parts: tuple[Part, ...]
@@ -110,7 +110,7 @@ class AssistantMessage(msgspec.Struct, frozen=True, tag_field="role", tag="assis
     """Cut, lost or cancelled: the text is not the whole answer."""
 
 
-class ToolMessage(msgspec.Struct, frozen=True, tag_field="role", tag="tool"):
+class ToolMessage(msgspec.Struct, frozen=True, gc=False, tag_field="role", tag="tool"):
     """All results of the assistant message directly before it, in call order."""
 
     results: tuple[ToolResult, ...]

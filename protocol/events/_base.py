@@ -19,8 +19,11 @@ def _tag(name: str) -> str:
     return "".join("_" + char.lower() if char.isupper() else char for char in name).lstrip("_")
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag=_tag):
-    """The base of all events; `type` on the wire is the class's name in snake case unless it says otherwise."""
+class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag_field="type", tag=_tag):
+    """The base of all events; `type` on the wire is the class's name in snake case unless it says otherwise.
+
+    No event can be part of a cycle, so the garbage collector need not look at them (`gc=False`).
+    """
 
     @property
     def type(self) -> str:
