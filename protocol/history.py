@@ -83,21 +83,21 @@ class History:
 
 def first_fault(messages: Sequence[Message], start: int = 0) -> str | None:
     """Name the first place from `start` on where a call lacks its one result directly after it (R2), or `None`."""
-    for index in range(start, len(messages)):
+    end = len(messages)
+    for index in range(start, end):
         message = messages[index]
-        kind = type(message)
-        if kind is ToolMessage:
+        if isinstance(message, ToolMessage):
             before = messages[index - 1] if index else None
-            if type(before) is not AssistantMessage or not calls_of(before.parts):
+            if not isinstance(before, AssistantMessage) or not calls_of(before.parts):
                 return f"message {index} holds results, but no call stands directly before it"
-        elif kind is AssistantMessage:
-            calls = [part.id for part in message.parts if type(part) is ToolCall]  # type: ignore[union-attr]
+        elif isinstance(message, AssistantMessage):
+            calls = [call.id for call in calls_of(message.parts)]
             if not calls:
                 continue
-            if "" in calls or len(set(calls)) != len(calls):
+            if "" in calls or (len(calls) > 1 and len(set(calls)) != len(calls)):
                 return f"message {index} has empty or repeated call ids"
-            after = messages[index + 1] if index + 1 < len(messages) else None
-            answered = [result.call for result in after.results] if type(after) is ToolMessage else []
+            after = messages[index + 1] if index + 1 < end else None
+            answered = [result.call for result in after.results] if isinstance(after, ToolMessage) else []
             if answered != calls:
                 return f"message {index} has the calls {calls}, answered are {answered}"
     return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import attrs
+import msgspec
 
 from .limits import LimitState
 from .usage import Tally, Usage
@@ -17,8 +18,7 @@ from .usage import Tally, Usage
 __all__ = ("Account", "AccountStatistics", "Grant")
 
 
-@attrs.frozen
-class Grant:
+class Grant(msgspec.Struct, frozen=True, gc=False):
     """The answer to a reservation."""
 
     number: int

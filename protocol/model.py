@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
+import msgspec
 
 from .turns import Message, Turn, UserMessage
 
@@ -51,8 +52,7 @@ class Profile:
     back to the budget. Where this is False, entering `turn()` counts as sent."""
 
 
-@attrs.frozen(kw_only=True)
-class ModelRequest:
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One model call."""
 
     messages: Sequence[Message]

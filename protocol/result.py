@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import attrs
+import msgspec
 
 from .errors import LimitReachedError
 from .limits import Counters, LimitName, LimitState
@@ -22,8 +23,7 @@ Finalized: TypeAlias = Literal["model", "fallback"]
 """Whether the final call answered, or the deterministic fallback text had to."""
 
 
-@attrs.frozen
-class StepResult:
+class StepResult(msgspec.Struct, frozen=True, gc=False):
     """One finished step: a turn of the model and what became of its calls."""
 
     number: int

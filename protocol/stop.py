@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
-import attrs
+import msgspec
 
 from .errors import SpecError
 from .result import StepResult
@@ -28,8 +28,7 @@ DEFAULT_MAX_STEPS = 20
 """The steps of an agent that sets no stop condition and no limit of its own (S5)."""
 
 
-@attrs.frozen
-class StopState:
+class StopState(msgspec.Struct, frozen=True, kw_only=True):
     """What a condition may look at: read-only views, not copies."""
 
     steps: Sequence[StepResult]

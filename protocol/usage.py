@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
+import msgspec
 
 __all__ = ("NO_USAGE", "UNKNOWN_USAGE", "Tally", "Usage")
 
@@ -13,8 +13,7 @@ def _plus(left: int | None, right: int | None) -> int | None:
     return left if right is None else left + right
 
 
-@attrs.frozen
-class Usage:
+class Usage(msgspec.Struct, frozen=True, gc=False):
     """Tokens of one model call, or the sum over several. `None` is unknown; a reported 0 is 0."""
 
     uncached_input_tokens: int | None = None

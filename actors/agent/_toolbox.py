@@ -62,7 +62,8 @@ class Toolbox:
                 width = self.core.spec.max_parallel_tools
                 if width is None or width >= len(ready):
                     for item in ready:
-                        batch.start_soon(self._run, item, name=item.call.name)
+                        run = self._run if item.tool.in_thread else self._run_entered
+                        batch.start_soon(run, item, name=item.call.name)
                 else:
                     queue = iter(ready)
                     for _ in range(width):
