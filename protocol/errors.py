@@ -5,6 +5,7 @@ OnwardError
   InvalidDecision (ValueError)       a decision that was not on offer; the request stays open
   AgentBusy                          a run is going on and the caller asked not to wait
   AgentStopped                       the agent or its runtime has been stopped
+  RunOver                            the run has ended and takes no more messages
   ActorGone                          the actor that was asked has ended
   ActorCrashed                       the actor that was asked failed while it held the message
   MailboxFull                        a message was told to an actor that does not keep up
@@ -60,6 +61,7 @@ __all__ = (
     "RunCancelledError",
     "RunError",
     "RunFailedError",
+    "RunOver",
     "SpecError",
     "StopConditionError",
     "ToolError",
@@ -84,6 +86,10 @@ class AgentBusy(OnwardError):
 
 class AgentStopped(OnwardError):
     """The agent, or its runtime, has been stopped: it takes no new run."""
+
+
+class RunOver(OnwardError):
+    """The run has ended: it takes no more messages. Start another one with what you have to say."""
 
 
 class ActorGone(OnwardError):

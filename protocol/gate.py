@@ -14,6 +14,7 @@ import attrs
 
 from .errors import InvalidDecision
 from .events import ContinuationOutcome, ContinuationRequired, ContinuationResolved
+from .text import clean
 
 __all__ = (
     "REQUEST_TRANSITIONS",
@@ -103,8 +104,8 @@ def resolution_of(
         request=request.request,
         outcome=outcome,
         by=None if outcome == "timed_out" else by,
-        message=response.message,
-        tool_message=response.tool_message,
+        message=None if response.message is None else clean(response.message),
+        tool_message=None if response.tool_message is None else clean(response.tool_message),
         granted=granted,
         discarded=discarded,
     )

@@ -51,6 +51,8 @@ class Finished:
     stop_reason: str | None = None
     limit: LimitState | None = None
     finalized: Finalized | None = None
+    tell_limit: bool = False
+    """The limit has not been told yet: `limit_reached` comes directly before the terminal event (B6)."""
     closing_text: str = ""
     """Text of the runtime's own (the fallback), after the texts of the turns."""
 
@@ -62,6 +64,8 @@ class Failed:
     error: Exception
     code: str
     message: str
+    limit: LimitState | None = None
+    """The limit that left no way but to fail; it is told directly before the terminal event."""
 
 
 @attrs.frozen
@@ -156,8 +160,8 @@ def result_of(
     match end:
         case Finished():
             finished = end
-        case Failed(code=code):
-            finished = Finished("failure", code)
+        case Failed(code=code, limit=limit):
+            finished = Finished("failure", code, limit=limit)
         case Cancelled(reason=reason):
             finished = Finished("cancel", "cancelled", stop_reason=reason)
     texts = [*state.texts, finished.closing_text]

@@ -8,6 +8,7 @@ the call of the provider.
 from __future__ import annotations
 
 import inspect
+import logging
 from functools import partial
 
 import attrs
@@ -19,9 +20,12 @@ from protocol.gate import ContinuationResponse, resolution_of
 
 from ..kit import Ask, Mailbox
 from ._core import RunCore
+from ._foreign import FOREIGN, as_failure
 from ._policies import Continuation, ContinuationFunction, Remote
 
 __all__ = ("Arbiter", "ProviderFault", "Question")
+
+logger = logging.getLogger("onward")
 
 
 class ProviderFault(Exception):
@@ -73,39 +77,47 @@ class Arbiter:
         watch.cancel("resolved")
 
     async def _watch(self, question: Question, deadline: float | None, watch: trio.CancelScope) -> None:
-        """Run the deadline and the provider side by side: one that ignores its cancel cannot outlive its time."""
-        with watch:
-            async with trio.open_nursery() as nursery:
-                if deadline is not None:
-                    nursery.start_soon(self._expire, question.request, deadline)
-                if isinstance(question.provider, Remote):
-                    await trio.sleep_forever()
-                await self._ask(question, question.provider)
+        """Run the deadline and the provider side by side: one that ignores its cancel cannot outlive its time.
 
-    async def _expire(self, request: ContinuationRequired, deadline: float) -> None:
-        await trio.sleep_until(deadline)
-        self.core.requests.expire(request.request)
+        What the provider says or raises once the request is closed changes nothing.
+        """
+        try:
+            with watch:
+                async with trio.open_nursery() as nursery:
+                    if deadline is not None:
+                        nursery.start_soon(self._expire, question.request, deadline)
+                    if isinstance(question.provider, Remote):
+                        await trio.sleep_forever()
+                    await self._ask(question, question.provider)
+        except* (Exception, SystemExit):  # noqa: BLE001  raised while it was being cancelled: the request is closed
+            logger.warning("a continuation provider of agent %s failed when it was cancelled", self.core.spec.name)
 
     async def _ask(self, question: Question, provider: ContinuationFunction) -> None:
-        """Call the provider. What it says once the request is closed changes nothing."""
         requests = self.core.requests
         request = question.request
         try:
-            response = provider(request)
-            if inspect.isawaitable(response):
-                response = await response
-            resolution = _resolution(request, response)
-        except Exception as error:  # noqa: BLE001  a provider is foreign code
+            resolution = await _decision_of(provider, request)
+        except FOREIGN as error:
+            failure = as_failure(error)
+            if failure is None:
+                raise
             if requests.resolution(request.request) is None:
-                fault = ProviderFault(f"{type(error).__name__}: {error}")
-                fault.__cause__ = error
+                fault = ProviderFault("the continuation provider failed")
+                fault.__cause__ = failure
                 question.reply.fail(fault)
                 requests.end(request.request, "failed")
         else:
             requests.close(resolution)
 
+    async def _expire(self, request: ContinuationRequired, deadline: float) -> None:
+        await trio.sleep_until(deadline)
+        self.core.requests.expire(request.request)
 
-def _resolution(request: ContinuationRequired, response: object) -> ContinuationResolved:
+
+async def _decision_of(provider: ContinuationFunction, request: ContinuationRequired) -> ContinuationResolved:
+    response = provider(request)
+    if inspect.isawaitable(response):
+        response = await response
     if not isinstance(response, ContinuationResponse):
         raise InvalidDecision(
             f"a continuation provider must return a ContinuationResponse; it returned {type(response).__name__}"

@@ -124,6 +124,9 @@ class RunCore:
         state = self.state
         if state.turn is not None:
             self.hold(state.turn)
+        else:
+            self._settle_ledger()  # a call that was in flight counts if it had been sent; it is made again as a new one
+            state.spent = None
         asked = self.calls if state.final is None else ()
         requests = () if state.open_request is None else (state.open_request,)
         self.log.grammar.restore([call.id for call in asked if call.id not in state.results], requests)
@@ -197,7 +200,7 @@ class RunCore:
         word = finish_word(turn)
         reasoning = "".join([part.text for part in turn.parts if type(part) is ReasoningPart])
         final = state.final is not None
-        calls = () if final else self.calls
+        calls = self.calls if results else ()
         state.steps.append(
             StepResult(
                 state.step, self.text, reasoning, calls, results, word, turn.usage, now - state.step_began, final
@@ -244,6 +247,9 @@ class RunCore:
             llm_calls=self.account.llm_calls,
             elapsed_seconds=self.elapsed_seconds,
         )
+        limit = end.limit if isinstance(end, Failed) or (isinstance(end, Finished) and end.tell_limit) else None
+        if limit is not None:
+            self.reach(limit)
         match end:
             case Finished():
                 self.log.emit(RunFinished(run=self.run, agent_path=self.path, summary=result.summary()))

@@ -14,7 +14,7 @@ from typing import assert_never
 
 import attrs
 
-from protocol.errors import ActorCrashed, ActorGone, ModelReplyError
+from protocol.errors import ActorCrashed, ActorGone, ModelError, ModelReplyError
 from protocol.events import (
     MessageDelivered,
     StepStarted,
@@ -92,6 +92,10 @@ class Driver:
         except (ActorGone, ActorCrashed):
             raise
         except Exception as error:  # noqa: BLE001  a model is foreign code
+            if isinstance(error, ModelError) and error.partial is not None:
+                text = error.partial.text
+                if len(text) > len("".join(state.shown)):
+                    state.shown = [text]
             return failed(_code_of(error), "the model", error)
         self._take(turn, request.max_tokens)
         return None
@@ -244,6 +248,7 @@ class Driver:
             return Finished("model", "length")
         else:
             state.reasks += 1
+            state.reasked_as = "length"
         return await met_condition(core, finish_word(turn))
 
     async def _run_tools(self, calls: tuple[ToolCall, ...], *, cut: bool) -> None:

@@ -18,6 +18,7 @@ from protocol.finalization import (
 from protocol.ledger import Grant
 from protocol.limits import LimitName, LimitState, finish_reason_for
 from protocol.run import FinalCall, Finished, RunEnd
+from protocol.text import clean
 from protocol.turns import AssistantMessage, OpaquePart, TextPart, ToolCall
 
 from ._callbacks import call_user, failed
@@ -69,16 +70,18 @@ async def _instruction(core: RunCore, limit: LimitState) -> str | None:
     }
     option = options.get(limit.name)
     if not callable(option):
-        return option or built_in_instruction(limit)
+        return clean(option) if option else built_in_instruction(limit)
     context = FinalizationContext(limit, core.state.run, core.log.agent_path, core.state.prompt, core.context)
     try:
         text = await call_user(option, context, seconds=spec.callback_timeout_seconds)
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"a finalization function returns a str or None, not {type(text).__name__}")
     except Exception as error:
         logger.exception("the %s finalization of agent %s failed", limit.name, spec.name)
         told = f"the {limit.name} finalization raised {type(error).__name__} and is off for this run"
         core.log.emit(Warned(run=core.run, agent_path=core.path, code="finalization_failed", text=told))
         return None
-    return str(text) if text else built_in_instruction(limit)
+    return clean(text) if text else built_in_instruction(limit)
 
 
 def handle_final(core: RunCore) -> RunEnd | None:
@@ -114,10 +117,12 @@ def end_without_call(core: RunCore, refused: LimitState) -> RunEnd:
     state = core.state
     if state.final is not None:
         return _fallback(core)
-    core.reach(refused)
+    if state.reasked_as == "malformed":
+        error = ModelReplyError("malformed reply, and no model call is left to ask again")
+        return failed("model_reply_error", "the model", error, limit=refused)
     if state.reasked_as is not None:
-        return Finished("model", state.reasked_as, limit=refused)
-    return Finished(refused.name, finish_reason_for(refused.name), limit=refused)
+        return Finished("model", state.reasked_as, limit=refused, tell_limit=True)
+    return Finished(refused.name, finish_reason_for(refused.name), limit=refused, tell_limit=True)
 
 
 def _fallback(core: RunCore) -> RunEnd:

@@ -63,8 +63,7 @@ def decline(core: RunCore, decision: ContinuationResolved) -> None:
 def end_at_limit(core: RunCore, limit: LimitState) -> RunEnd:
     """End the run at a limit that nobody was asked about: the pending calls are not run."""
     _leave_unrun(core, f"Not run: the limit of {limit.max:g} {limit.name.replace('_', ' ')} was reached.")
-    core.reach(limit)
-    return Finished(limit.name, finish_reason_for(limit.name), limit=limit)
+    return Finished(limit.name, finish_reason_for(limit.name), limit=limit, tell_limit=True)
 
 
 def stopped_at_gate(core: RunCore) -> RunEnd:

@@ -40,11 +40,16 @@ def remote(
 
     `timeout_seconds` overrides the agent's `continuation_timeout_seconds`; `None` waits as long as the run lives.
     """
-    if isinstance(timeout_seconds, (int, float)) and not timeout_seconds > 0:
-        raise SpecError(f"remote(timeout_seconds=) must be above 0, or None to wait for ever; it is {timeout_seconds}")
+    if timeout_seconds is not None and not isinstance(timeout_seconds, msgspec.UnsetType):
+        _check_bound("remote(timeout_seconds=)", timeout_seconds)
     if on_timeout not in {"decline", "approve"}:
         raise SpecError(f"remote(on_timeout=) must be 'decline' or 'approve'; it is {on_timeout!r}")
     return Remote(timeout_seconds=timeout_seconds, on_timeout=on_timeout)
+
+
+def _check_bound(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise SpecError(f"{name} must be a number above 0, or None for no bound; it is {value!r}")
 
 
 def always() -> ContinuationFunction:
@@ -58,9 +63,10 @@ def always() -> ContinuationFunction:
 
 def never(message: str | None = None, *, tool_message: str | None = None) -> ContinuationFunction:
     """Decline every time: the model reads that its calls were not run and gives its final answer."""
+    response = ContinuationResponse("decline", message=message, tool_message=tool_message)
 
     def policy_never(_request: ContinuationRequest) -> ContinuationResponse:
-        return ContinuationResponse("decline", message=message, tool_message=tool_message)
+        return response
 
     return policy_never
 
@@ -85,6 +91,9 @@ def within(
     """Approve while the run has used less than all that is given; what is unknown counts as used up."""
     if cost is None and tokens is None and seconds is None:
         raise SpecError("within() needs at least one of cost=, tokens= and seconds=")
+    for name, bound in (("cost", cost), ("tokens", tokens), ("seconds", seconds)):
+        if bound is not None:
+            _check_bound(f"within({name}=)", bound)
 
     def policy_within(request: ContinuationRequest) -> ContinuationResponse:
         known = request.usage.complete

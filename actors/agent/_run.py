@@ -11,6 +11,7 @@ from protocol.errors import (
     ContinuationProviderError,
     RunCancelledError,
     RunFailedError,
+    RunOver,
     SpecError,
     StopConditionError,
 )
@@ -20,7 +21,7 @@ from protocol.ids import new_id
 from protocol.limits import Counters
 from protocol.result import RunResult
 from protocol.run import Cancelled, Failed, QueuedMessage
-from protocol.text import clean
+from protocol.text import clean, is_visible
 from protocol.turns import Message
 
 from ..eventlog import EventReader, EventStream
@@ -101,19 +102,19 @@ class Run:
         return self._core.history.view()
 
     def steer(self, text: str) -> str:
-        """Queue a user message for the next boundary; returns its id. Raises `SpecError` for an empty text.
+        """Queue a user message for the next boundary; returns its id.
 
         It never cuts what is running: it is appended after the results of the turn in hand. What still waits when the
-        run ends is in `result.undelivered`.
+        run ends is in `result.undelivered`. Raises `SpecError` for an empty text, `RunOver` after the end.
         """
-        if not text.strip():
-            raise SpecError("steer(text): the text is empty; say what the model should know or do")
+        if not isinstance(text, str) or not is_visible(text):
+            raise SpecError(f"steer(text): say what the model should know or do; it is {text!r}")
+        core = self._core
+        if core.over.is_set():
+            raise RunOver(f"run {self.id} has ended and takes no more messages")
         message = QueuedMessage(new_id("msg"), clean(text))
-        if not self._core.over.is_set():
-            self._core.state.steering.append(message)
-            self._core.log.emit(
-                MessageQueued(run=self._core.run, agent_path=self._core.path, message=message.id, text=message.text)
-            )
+        core.state.steering.append(message)
+        core.log.emit(MessageQueued(run=core.run, agent_path=core.path, message=message.id, text=message.text))
         return message.id
 
     def stop(self, reason: str = "stopped by the caller") -> None:

@@ -17,6 +17,7 @@ from protocol.turns import Turn
 
 from ..kit import Ask, Mailbox
 from ._core import RunCore
+from ._foreign import FOREIGN, as_failure
 
 __all__ = ("Session", "Think")
 
@@ -53,11 +54,13 @@ class Session:
             turn = await core.spec.model.turn(message.request, self._emitter())
             if not isinstance(turn, Turn):
                 raise ModelReplyError(f"model {core.spec.model.name} returned {type(turn).__name__}, not a Turn")
-        except Exception as error:  # noqa: BLE001  a model is foreign code: its failure is the call's, not the actor's
-            partial = error.partial if isinstance(error, ModelError) else None
-            if partial is not None:
-                state.spent = partial.usage
-            message.reply.fail(error)
+        except FOREIGN as error:
+            failure = as_failure(error)
+            if failure is None:
+                raise
+            if isinstance(failure, ModelError) and failure.partial is not None:
+                state.spent = failure.partial.usage
+            message.reply.fail(failure)
             return
         state.sent = True
         state.spent = turn.usage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, cast
 
 import attrs
@@ -14,6 +14,7 @@ from protocol.finalization import Instruction
 from protocol.limits import Limits, at_least_one
 from protocol.model import Model
 from protocol.stop import DEFAULT_MAX_STEPS, StopCondition, max_steps
+from protocol.text import clean
 
 from ..tools import Tool, as_tool
 from ._policies import Continuation, Remote
@@ -27,23 +28,57 @@ class LimitsWarning(UserWarning):
     """Limits that cannot work together as they read: the text says why."""
 
 
-def _tools(tools: Sequence[Any]) -> tuple[Tool, ...]:
-    return tuple(as_tool(tool) for tool in tools)
+def _tools(tools: Any) -> tuple[Tool, ...]:
+    if isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
+        raise SpecError(f"tools must be a sequence of tools or functions; it is {tools!r}")
+    return tuple(as_tool(tool) for tool in cast("Iterable[object]", tools))
 
 
-def _above_zero(_instance: object, field: attrs.Attribute[Any], value: float | None) -> None:
-    if value is not None and not (isinstance(value, (int, float)) and value > 0):
-        raise SpecError(f"{field.name} must be above 0, or None for no bound; it is {value!r}")
+def _system(text: Any) -> str | None:
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise SpecError(f"system must be a text or None; it is {text!r}")
+    return clean(text)
 
 
-def _positive(_instance: object, field: attrs.Attribute[Any], value: int) -> None:
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _seconds(_instance: object, field: attrs.Attribute[Any], value: object) -> None:
+    if not (isinstance(value, (int, float)) and _is_number(value) and value > 0):
+        raise SpecError(f"{field.name} must be a number above 0; it is {value!r}")
+
+
+def _seconds_or_none(instance: object, field: attrs.Attribute[Any], value: object) -> None:
+    if value is not None:
+        _seconds(instance, field, value)
+
+
+def _number_or_none(_instance: object, field: attrs.Attribute[Any], value: object) -> None:
+    if value is not None and not _is_number(value):
+        raise SpecError(f"{field.name} must be a number or None; it is {value!r}")
+
+
+def _a_bool(_instance: object, field: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, bool):
+        raise SpecError(f"{field.name} must be True or False; it is {value!r}")
+
+
+def _positive(_instance: object, field: attrs.Attribute[Any], value: object) -> None:
     if type(value) is not int or value < 1:
         raise SpecError(f"{field.name} must be an integer >= 1; it is {value!r}")
 
 
-def _not_negative(_instance: object, field: attrs.Attribute[Any], value: int) -> None:
+def _not_negative(_instance: object, field: attrs.Attribute[Any], value: object) -> None:
     if type(value) is not int or value < 0:
         raise SpecError(f"{field.name} must be an integer >= 0; it is {value!r}")
+
+
+def _on_timeout(_instance: object, field: attrs.Attribute[Any], value: object) -> None:
+    if value not in {"decline", "approve"}:
+        raise SpecError(f"{field.name} must be 'decline' or 'approve'; it is {value!r}")
 
 
 def _an_instruction(_instance: object, field: attrs.Attribute[Any], value: object) -> None:
@@ -62,7 +97,7 @@ class AgentSpec:
 
     model: Model
     name: str = "agent"
-    system: str | None = None
+    system: str | None = attrs.field(default=None, converter=_system)
     """The system prompt."""
     tools: Sequence[Any] = attrs.field(default=(), converter=_tools)
     """Tools, or plain functions to make tools of."""
@@ -78,10 +113,8 @@ class AgentSpec:
 
     continuation: Continuation | None = None
     """Who is asked at a full window: a function, a policy, or `remote()`."""
-    continuation_timeout_seconds: float | None = attrs.field(default=600.0, validator=_above_zero)
-    continuation_on_timeout: Literal["decline", "approve"] = attrs.field(
-        default="decline", validator=attrs.validators.in_(("decline", "approve"))
-    )
+    continuation_timeout_seconds: float | None = attrs.field(default=600.0, validator=_seconds_or_none)
+    continuation_on_timeout: Literal["decline", "approve"] = attrs.field(default="decline", validator=_on_timeout)
     max_grant: int | None = attrs.field(default=None, validator=at_least_one)
     """The most that one decision may grant; `None`: the limit's own value."""
 
@@ -89,22 +122,22 @@ class AgentSpec:
     """A final call when the window is full: `None` off, `""` on with the built-in instruction, a text or function."""
     llm_call_limit_finalization: Instruction | None = attrs.field(default=None, validator=_an_instruction)
     """The last allowed model call is the final one: values as above."""
-    finalization_retry: bool = False
+    finalization_retry: bool = attrs.field(default=False, validator=_a_bool)
     """A final call that brings no text is made once more, if the ledger grants it."""
 
     max_reasks: int = attrs.field(default=1, validator=_not_negative)
     """How often in a row an empty, malformed or cut turn is asked for again."""
     max_parallel_tools: int | None = attrs.field(default=None, validator=at_least_one)
     """Calls of one turn that run at the same time; 1: in order."""
-    tool_timeout_seconds: float | None = attrs.field(default=None, validator=_above_zero)
+    tool_timeout_seconds: float | None = attrs.field(default=None, validator=_seconds_or_none)
     """For tools that set none of their own."""
     max_tool_output_chars: int = attrs.field(default=100_000, validator=_positive)
-    callback_timeout_seconds: float = attrs.field(default=60.0, validator=_above_zero)
+    callback_timeout_seconds: float = attrs.field(default=60.0, validator=_seconds)
     """For stop conditions and instruction functions that are async."""
-    cancel_grace_seconds: float = attrs.field(default=5.0, validator=_above_zero)
+    cancel_grace_seconds: float = attrs.field(default=5.0, validator=_seconds)
     """How long a cancelled run waits for tools that ignore it before it ends without them."""
 
-    temperature: float | None = None
+    temperature: float | None = attrs.field(default=None, validator=_number_or_none)
     max_tokens: int | None = attrs.field(default=None, validator=at_least_one)
     """The cap on a reply's output tokens."""
 
@@ -143,6 +176,8 @@ class AgentSpec:
         """The settings of one run: these, with what is given in place of the agent's own (R6)."""
         changes: dict[str, Any] = {}
         if limits is not None:
+            if not isinstance(limits, Limits):
+                raise SpecError(f"limits must be a Limits(...); it is {limits!r}")
             changes["max_tool_iterations"] = limits.max_tool_iterations
             changes["max_llm_calls"] = limits.max_llm_calls
         if stop_when is not None:

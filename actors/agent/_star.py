@@ -7,18 +7,20 @@ outlived: the watchdog finishes the run after the grace time, and the agent take
 
 from __future__ import annotations
 
-from typing import Any, cast
+import math
 
 import trio
 
 from protocol.errors import ActorCrashed, ActorGone
 from protocol.run import Cancelled, Failed
+from protocol.text import clean
 
 from ..kit import Mailbox, run_once
 from ._arbiter import Arbiter, Question
 from ._budget import Budget, Reserve
 from ._core import RunCore
 from ._driver import Driver
+from ._foreign import leaves_of
 from ._session import Session, Think
 from ._threads import ToolThreads
 from ._toolbox import RunTools, Toolbox
@@ -47,25 +49,18 @@ async def run_star(core: RunCore, threads: ToolThreads) -> None:
     except* Exception as group:  # noqa: BLE001  the boundary of a run
         crash = _crash_of(group)
     finally:
-        core.finish(core.coming_end or crash or _cancelled(core))
+        # A cancel wins over what was raised while it was taking effect.
+        cancelled = core.scope.cancel_called or trio.current_effective_deadline() == -math.inf
+        core.finish(core.coming_end or (None if cancelled else crash) or _cancelled(core))
 
 
 def _crash_of(group: ExceptionGroup[Exception]) -> Failed:
     """The cause of a crash: not those who merely waited for the one that crashed."""
-    leaves = list(_leaves(group))
+    leaves = leaves_of(group)
     causes = [leaf for leaf in leaves if not isinstance(leaf, (ActorCrashed, ActorGone))] or leaves
     cause = causes[0]
-    return Failed(cause, "actor_crashed", f"the run's star crashed: {type(cause).__name__}: {cause}")
-
-
-def _leaves(group: BaseExceptionGroup[Any]) -> list[Exception]:
-    found: list[Exception] = []
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            found.extend(_leaves(cast("BaseExceptionGroup[Any]", error)))
-        elif isinstance(error, Exception):
-            found.append(error)
-    return found
+    assert isinstance(cause, Exception)
+    return Failed(cause, "actor_crashed", clean(f"the run's star crashed: {type(cause).__name__}: {cause}"))
 
 
 async def watch_over(core: RunCore, grace_seconds: float) -> None:

@@ -35,6 +35,8 @@ class ThreadStatistics:
 
 @attrs.define(eq=False)
 class _Work:
+    """One call in a thread."""
+
     done: bool = False
 
 
@@ -68,15 +70,13 @@ class ToolThreads:
             finally:
                 work.done = True
 
-        left = True
         try:
-            result = await trio.to_thread.run_sync(body, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))
-            left = False
-            return result
-        finally:
-            if left and not work.done:
+            return await trio.to_thread.run_sync(body, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))
+        except trio.Cancelled:
+            if not work.done:
                 self._abandoned.append(work)
                 abandoned()
+            raise
 
     def statistics(self) -> ThreadStatistics:
         """A frozen look at the threads."""

@@ -25,6 +25,7 @@ from protocol.turns import ToolCall, ToolResult, ToolStatus
 from ..kit import Ask, Mailbox
 from ..tools import ArgumentsInvalid, OutputUnfit, Tool, render_error, render_output
 from ._core import RunCore
+from ._foreign import FOREIGN, as_failure
 from ._threads import ToolThreads
 
 __all__ = ("RunTools", "Toolbox")
@@ -102,6 +103,8 @@ class Toolbox:
             return
         try:
             async with self.threads.slot():
+                # Up to the thread's start nothing can be cancelled from here on: `tool_started` says it is entered.
+                await trio.lowlevel.checkpoint_if_cancelled()
                 await self._run_entered(item)
         except ToolError as error:
             self.core.record(ToolResult(item.call.id, item.call.name, "error", str(error)))
@@ -139,13 +142,10 @@ class Toolbox:
             return "ok", render_output(value, tool_name=tool.name, max_chars=self.core.spec.max_tool_output_chars)
         except OutputUnfit as error:
             return "error", clean(str(error))
-        except (Exception, SystemExit) as error:  # noqa: BLE001  what a tool raises is its result (T4)
-            return "error", render_error(error)
-        except BaseExceptionGroup as group:
-            _, rest = group.split(_is_error)
-            if rest is not None:
+        except FOREIGN as error:
+            if as_failure(error) is None:
                 raise
-            return "error", render_error(group)
+            return "error", render_error(error)
 
     def _left_behind(self, item: _Ready) -> None:
         text = (
@@ -154,8 +154,3 @@ class Toolbox:
         self.core.log.emit(
             Warned(run=self.core.run, agent_path=self.core.path, code="thread_abandoned", text=text, call=item.call.id)
         )
-
-
-def _is_error(error: BaseException) -> bool:
-    """Whether a leaf is a tool's failure: a cancel, an interrupt and an exit of the generator are not."""
-    return isinstance(error, (Exception, SystemExit)) and not isinstance(error, BaseExceptionGroup)
