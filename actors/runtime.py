@@ -40,9 +40,10 @@ class RuntimeStatistics:
 class Runtime:
     """Where agents live; made by `open_runtime()`."""
 
-    def __init__(self, nursery: trio.Nursery, journal: Journal, tool_threads: int) -> None:
+    def __init__(self, nursery: trio.Nursery, journal: Journal, tool_threads: int, event_log_bytes: int) -> None:
         self._nursery = nursery
         self._journal = journal
+        self._event_log_bytes = event_log_bytes
         self._threads = ToolThreads(trio.CapacityLimiter(tool_threads))
         self._account = Account("runtime")
         self._agents: dict[str, Agent] = {}
@@ -62,7 +63,14 @@ class Runtime:
         """
         if self._closed:
             raise AgentStopped("the runtime is being closed and takes no new agents")
-        agent = Agent(spec, journal=self._journal, threads=self._threads, account=self._account, messages=messages)
+        agent = Agent(
+            spec,
+            journal=self._journal,
+            threads=self._threads,
+            account=self._account,
+            event_log_bytes=self._event_log_bytes,
+            messages=messages,
+        )
         self._models[id(spec.model)] = spec.model
         self._agents[agent.id] = agent
         await self._nursery.start(self._host, agent, name=f"{agent.name}/host")
@@ -135,18 +143,25 @@ class Runtime:
 
 @contextlib.asynccontextmanager
 async def open_runtime(
-    *, journal: Journal | None = None, tool_threads: int = 40, stop_grace_seconds: float = 5.0
+    *,
+    journal: Journal | None = None,
+    tool_threads: int = 40,
+    event_log_bytes: int = 256 * 1024,
+    stop_grace_seconds: float = 5.0,
 ) -> AsyncGenerator[Runtime, None]:
     """Open a runtime; leaving the block stops its agents in order.
 
     On a normal exit, runs that still go on end at their next boundary within `stop_grace_seconds` and are cancelled
     after; on an error they are cancelled at once. A single error of the body leaves the block as itself.
+
+    `tool_threads` is how many synchronous tools run at a time; `event_log_bytes` is what each agent keeps of its events for
+    readers that fall behind (they are told how many they lost).
     """
     failure: Exception | None = None
     runtime: Runtime | None = None
     try:
         async with trio.open_nursery() as nursery:
-            runtime = Runtime(nursery, journal or MemoryJournal(), tool_threads)
+            runtime = Runtime(nursery, journal or MemoryJournal(), tool_threads, event_log_bytes)
             try:
                 yield runtime
             except Exception as error:  # noqa: BLE001  raised again below, as itself

@@ -44,11 +44,11 @@ def normalise(turn: Turn, *, knows_call: Callable[[str], bool], max_calls: int) 
         if isinstance(part, ToolCall):
             if count == max_calls:
                 dropped += 1
-                cut_off.add(part.id)
+                cut_off.add(clean(part.id))
                 continue
             count += 1
             call, decoded = _read_call(part, arguments, knows_call)
-            renamed[part.id] = call.id
+            renamed[clean(part.id)] = call.id
             arguments[call.id] = decoded
             parts.append(call)
         elif isinstance(part, TextPart):
@@ -56,7 +56,7 @@ def normalise(turn: Turn, *, knows_call: Callable[[str], bool], max_calls: int) 
         elif isinstance(part, ReasoningPart):
             parts.append(part if part.text.isascii() else ReasoningPart(clean(part.text), part.signature))
         else:
-            parts.append(part)
+            parts.append(_clean_opaque(part))
     if not dropped and turn.parts == tuple(parts):
         return turn, arguments
     lost = cut_off - renamed.keys()
@@ -66,7 +66,7 @@ def normalise(turn: Turn, *, knows_call: Callable[[str], bool], max_calls: int) 
 
 def parse_arguments(raw: str) -> dict[str, Any] | None:
     """Decode a call's arguments; `None` if they are no JSON object. Empty, blank and `null` are `{}`."""
-    if not raw or raw.isspace() or raw.strip() == "null":
+    if raw[:1] != "{" and (not raw or raw.isspace() or raw.strip() == "null"):
         return {}
     if raw.count("[") + raw.count("{") > MAX_DEPTH and _depth(raw) > MAX_DEPTH:
         return None
@@ -134,6 +134,13 @@ def _read_call(part: ToolCall, taken: Arguments, knows_call: Callable[[str], boo
 
 def _vendor_id(part: ToolCall, fresh: str) -> str | None:
     return part.vendor_id or (clean(part.id) if part.id and part.id != fresh else None)
+
+
+def _clean_opaque(part: OpaquePart) -> OpaquePart:
+    call = part.call
+    if part.data.isascii() and (call is None or call.isascii()):
+        return part
+    return OpaquePart(part.format, clean(part.data), None if call is None else clean(call))
 
 
 def _follow(part: Part, renamed: dict[str, str]) -> Part:

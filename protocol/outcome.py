@@ -32,12 +32,13 @@ _CALLS = Outcome("calls")
 _ANSWER = Outcome("answer")
 
 
-def outcome_of(turn: Turn, calls: tuple[ToolCall, ...], text: str, max_tokens: int | None = None) -> Outcome:
+def outcome_of(turn: Turn, max_tokens: int | None = None) -> Outcome:
     """Map how the stream ended, the finish reason, the calls and the visible text to one outcome.
 
-    `calls` and `text` are the turn's, worked out once by the caller. `max_tokens` is the output cap of the request, if it had one: a server may report another reason although
+    `max_tokens` is the output cap of the request, if it had one: a server may report another reason although
     the cap cut the arguments of a call.
     """
+    calls = turn.calls
     if turn.end == "lost":
         return Outcome("failed", detail="the reply broke off before its end")
     if calls:
@@ -53,10 +54,10 @@ def outcome_of(turn: Turn, calls: tuple[ToolCall, ...], text: str, max_tokens: i
             return Outcome("malformed", detail=turn.raw_finish or "malformed")
         case "tool_calls":
             return Outcome("empty", detail="tool calls were announced, but there were none")
-        case "other" if not text:
+        case "other" if not turn.text:
             return Outcome("failed", detail=f"the reply ended with {turn.raw_finish!r} and held nothing")
         case "stop" | "other" | None:
-            return _ANSWER if text else Outcome("empty", detail="the reply held no text and no tool calls")
+            return _ANSWER if turn.text else Outcome("empty", detail="the reply held no text and no tool calls")
 
 
 def _cap_cut_a_call(turn: Turn, calls: tuple[ToolCall, ...], max_tokens: int | None) -> bool:

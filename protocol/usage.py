@@ -42,8 +42,6 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 
     def __add__(self, other: Usage) -> Usage:
         """Sum class by class: unknown plus known is what is known, and not complete."""
-        if self is NO_USAGE:
-            return other
         return Usage(
             _plus(self.uncached_input_tokens, other.uncached_input_tokens),
             _plus(self.cache_read_tokens, other.cache_read_tokens),
@@ -60,17 +58,22 @@ class Tally:
     __slots__ = ("_complete", "_sums")
 
     def __init__(self) -> None:
-        self._sums = [0, 0, 0, 0, 0]
+        self._sums: list[int | None] = [None, None, None, None, None]
         self._complete = True
 
     def add(self, usage: Usage) -> None:
         """Add what one call used; what is unknown adds nothing and makes the sum incomplete."""
         sums = self._sums
-        sums[0] += usage.uncached_input_tokens or 0
-        sums[1] += usage.cache_read_tokens or 0
-        sums[2] += usage.cache_write_tokens or 0
-        sums[3] += usage.output_tokens or 0
-        sums[4] += usage.reasoning_tokens or 0
+        if (tokens := usage.uncached_input_tokens) is not None:
+            sums[0] = tokens + (sums[0] or 0)
+        if (tokens := usage.cache_read_tokens) is not None:
+            sums[1] = tokens + (sums[1] or 0)
+        if (tokens := usage.cache_write_tokens) is not None:
+            sums[2] = tokens + (sums[2] or 0)
+        if (tokens := usage.output_tokens) is not None:
+            sums[3] = tokens + (sums[3] or 0)
+        if (tokens := usage.reasoning_tokens) is not None:
+            sums[4] = tokens + (sums[4] or 0)
         if not usage.complete:
             self._complete = False
 
@@ -80,7 +83,7 @@ class Tally:
         return Usage(uncached, read, write, output, reasoning, self._complete)
 
 
-NO_USAGE = Usage(0, 0, 0, 0, 0, complete=True)
+NO_USAGE = Usage(complete=True)
 """The usage of no call at all: the neutral element of the sum."""
 
 UNKNOWN_USAGE = Usage()

@@ -64,6 +64,7 @@ class Agent:
         journal: Journal,
         threads: ToolThreads,
         account: Account,
+        event_log_bytes: int = 256 * 1024,
         messages: Iterable[Message] = (),
     ) -> None:
         self.id = new_id("agent")
@@ -73,7 +74,7 @@ class Agent:
         self._threads = threads
         self._account = account
         self._history = History.load(messages)
-        self._stream = EventStream(self.id, journal=journal)
+        self._stream = EventStream(self.id, journal=journal, max_bytes=event_log_bytes)
         self._requests = RequestTable(clock=trio.current_time)
         self._turn = trio.CapacityLimiter(1)
         self._core: RunCore | None = None

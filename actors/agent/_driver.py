@@ -141,7 +141,7 @@ class Driver:
         state.shown = []
         state.reask = state.reasked_as = None
         state.context_tokens = turn.usage.input_tokens if turn.usage.uncached_input_tokens is not None else None
-        outcome = state.outcome = outcome_of(turn, core.calls, core.text, max_tokens)
+        outcome = state.outcome = outcome_of(turn, max_tokens)
         if core.text:
             state.texts.append(core.text)
         if state.final is None and outcome.kind == "calls":
@@ -221,7 +221,7 @@ class Driver:
         """Steps 8 to 11: the gate or the limit, the tools, the exchange, the conditions."""
         core = self.core
         state = core.state
-        if state.decision is None and state.window_is_full():
+        if state.decision is None and not state.counted and state.window_is_full():
             end = await self._gate()
             if end is not None:
                 return end

@@ -132,20 +132,26 @@ class Toolbox:
     async def _call(self, item: _Ready) -> tuple[ToolStatus, str]:
         tool = item.tool
         try:
-            value: Any
             if tool.in_thread:
-                value = await self.threads.run(partial(tool.fn, **item.arguments), partial(self._left_behind, item))
-            else:
-                value = tool.fn(**item.arguments)
+                # The result is made text in the thread too: a huge one would hold up everybody here.
+                call = partial(self._call_blocking, item)
+                return "ok", await self.threads.run(call, partial(self._left_behind, item))
+            value: Any = tool.fn(**item.arguments)
             if type(value) is CoroutineType or inspect.isawaitable(value):
                 value = await cast("Awaitable[Any]", value)
-            return "ok", render_output(value, tool_name=tool.name, max_chars=self.core.spec.max_tool_output_chars)
+            return "ok", self._render(tool, value)
         except OutputUnfit as error:
             return "error", clean(str(error))
         except FOREIGN as error:
             if as_failure(error) is None:
                 raise
             return "error", render_error(error)
+
+    def _call_blocking(self, item: _Ready) -> str:
+        return self._render(item.tool, item.tool.fn(**item.arguments))
+
+    def _render(self, tool: Tool, value: object) -> str:
+        return render_output(value, tool_name=tool.name, max_chars=self.core.spec.max_tool_output_chars)
 
     def _left_behind(self, item: _Ready) -> None:
         text = (

@@ -1,0 +1,7 @@
+"""`python -m actors.cli` is `onward`."""
+
+import sys
+
+from . import main
+
+sys.exit(main())

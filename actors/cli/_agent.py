@@ -1,0 +1,62 @@
+"""From arguments to an agent: its model, its tools, and who answers at the limit."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+from actors import AgentSpec, always, never
+from actors.tools import files
+from protocol.errors import SpecError
+from protocol.model import Model
+
+from ._arguments import RunArguments, UsageError
+
+__all__ = ("model_for", "spec_for")
+
+_KEY = "OPENAI_API_KEY"
+
+
+def model_for(arguments: RunArguments) -> Model:
+    """The model that was asked for. Raises `UsageError` if it cannot be set up."""
+    if arguments.is_rules:
+        from actors.models.planner import Planner
+
+        return Planner()
+    from actors.models.openai import OpenAIChat
+
+    key = os.environ.get(_KEY) or None
+    if arguments.base_url is None:
+        if key is None:
+            raise UsageError(
+                f"--model openai:{arguments.model} needs a key in {_KEY}, or the address of a server of your own:"
+                " --base-url http://127.0.0.1:8080/v1"
+            )
+        return OpenAIChat(arguments.model, api_key=key)
+    try:
+        return OpenAIChat(arguments.model, base_url=arguments.base_url, api_key=key)
+    except SpecError as error:
+        raise UsageError(f"--model and --base-url: {error}") from None
+
+
+def spec_for(arguments: RunArguments, model: Model, ask: Any) -> tuple[AgentSpec, list[str]]:
+    """The agent's settings, and what there is to warn of. `ask` answers at the limit for `--on-limit ask`."""
+    providers = {"ask": ask, "approve": always(), "decline": never()}
+    finalization = "" if arguments.on_limit == "finalize" else None
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            spec = AgentSpec(
+                name="agent",
+                model=model,
+                tools=() if arguments.root is None else files(arguments.root),
+                max_tool_iterations=arguments.max_tool_iterations,
+                max_llm_calls=arguments.max_llm_calls,
+                continuation=providers.get(arguments.on_limit),
+                tool_iteration_limit_finalization=finalization,
+                llm_call_limit_finalization=finalization,
+            )
+    except SpecError as error:
+        raise UsageError(str(error)) from None
+    return spec, [str(warning.message) for warning in caught]

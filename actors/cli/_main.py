@@ -1,0 +1,30 @@
+"""From the process to the command and back. What is heavy is imported when a run starts, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+
+from ._arguments import UsageError, parse
+from ._status import INTERRUPTED, WRONG_USE
+
+__all__ = ("main",)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command with `argv` (the process's own arguments by default); the exit status."""
+    try:
+        arguments = parse(sys.argv[1:] if argv is None else argv)
+        from ._output import fill_closed_descriptors
+        from ._run import run_command
+
+        fill_closed_descriptors()
+        return run_command(arguments)
+    except UsageError as fault:
+        with contextlib.suppress(OSError):
+            os.write(2, f"onward: {fault}\n".encode(errors="replace"))
+        return WRONG_USE
+    except KeyboardInterrupt:
+        return INTERRUPTED

@@ -1,0 +1,120 @@
+"""Binding: decoded JSON arguments in, keyword arguments for the function out.
+
+For a function's own parameters msgspec converts them all in one call; the schema is looked at only where that fails,
+to mend and to explain, and where nested objects must take no unknown properties (which msgspec would drop in silence).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ._bound import ArgumentsInvalid, Binder, Bound
+from ._check import Problem, check, json_type
+from ._explain import invalid, quoted, refusal
+from ._mend import mend
+from ._schema import closed_objects, decode_path
+from ._signature import Keywords, Parameter
+
+__all__ = ("foreign_binder", "signature_binder")
+
+_AT = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<path>.*)`)?", re.DOTALL)
+
+
+def signature_binder(parameters: Sequence[Parameter], schema: Mapping[str, Any]) -> Binder:
+    """Bind by a function's own parameters; `schema` is theirs."""
+    unset = msgspec.field(default=msgspec.UNSET)
+    fields = [(p.name, p.type) if p.required else (p.name, p.type, unset) for p in parameters]
+    struct = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+    nested = closed_objects(schema)
+
+    def convert(arguments: dict[str, Any]) -> dict[str, Any]:
+        made = msgspec.convert(arguments, struct, str_keys=True, dec_hook=decode_path)
+        # Only what was given: for the rest the function has its own defaults.
+        return {name: getattr(made, name) for name in arguments}
+
+    def bind(tool: str, arguments: dict[str, Any]) -> Bound:
+        try:
+            keywords = convert(arguments)
+        except Exception:  # noqa: BLE001  # it may run code of the parameters' classes; `_second_try` tells what it is
+            return _second_try(tool, arguments, schema=schema, convert=convert)
+        if nested:
+            _refuse_unknown(tool, schema, arguments)
+        return Bound(keywords, False, arguments)
+
+    return bind
+
+
+def foreign_binder(schema: Mapping[str, Any], keywords: Keywords) -> Binder:
+    """Bind by a schema that came with the tool; `keywords` are those of its function."""
+
+    def bind(tool: str, arguments: dict[str, Any]) -> Bound:
+        mended = _mended(tool, arguments, schema=schema)
+        if unknown := [name for name in mended if not keywords.takes(name)]:
+            known = tuple(schema["properties"])
+            raise refusal(tool, schema, [Problem((name,), "unknown", mended[name], known) for name in unknown])
+        return Bound(dict(mended), mended is not arguments, mended)
+
+    return bind
+
+
+def _second_try(
+    tool: str,
+    arguments: dict[str, Any],
+    *,
+    schema: Mapping[str, Any],
+    convert: Callable[[dict[str, Any]], dict[str, Any]],
+) -> Bound:
+    """Mend the arguments, or say why they do not fit."""
+    mended = _mended(tool, arguments, schema=schema)
+    try:
+        keywords = convert(mended)
+    except msgspec.ValidationError as error:
+        raise invalid(tool, [_told(str(error), mended)]) from error
+    except UnicodeEncodeError as error:
+        raise invalid(tool, ["a string holds half of a surrogate pair; give whole characters"]) from error
+    except Exception as error:  # raised by a class of a parameter: for the model, its value is wrong
+        raise invalid(tool, [f"{type(error).__name__}: {str(error)[:500]}"]) from error
+    return Bound(keywords, mended is not arguments, mended)
+
+
+def _mended(tool: str, arguments: dict[str, Any], *, schema: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        mended, problems = mend(schema, arguments)
+    except RecursionError as error:
+        raise _too_deep(tool) from error
+    if problems:
+        raise refusal(tool, schema, problems)
+    return mended
+
+
+def _refuse_unknown(tool: str, schema: Mapping[str, Any], arguments: dict[str, Any]) -> None:
+    try:
+        unknown = [problem for problem in check(schema, arguments) if problem.kind == "unknown"]
+    except RecursionError as error:
+        raise _too_deep(tool) from error
+    if unknown:
+        raise refusal(tool, schema, unknown)
+
+
+def _too_deep(tool: str) -> ArgumentsInvalid:
+    return invalid(tool, ["the value is nested too deep; give it in a flatter form"])
+
+
+def _told(message: str, arguments: dict[str, Any]) -> str:
+    """The message of msgspec with the place first, and what stands there."""
+    match = _AT.fullmatch(message)
+    path = match["path"] if match else None
+    if not match or not path:
+        return message
+    value: Any = arguments
+    for step in re.findall(r"[^.\[\]]+", path):
+        inside = json_type(value)
+        try:
+            value = value[int(step)] if inside == "array" else value[step]
+        except (LookupError, ValueError, TypeError):  # `[...]`: some entry, msgspec does not say which
+            break
+    return f"{path}: {match['what']}, given {quoted(value)}"

@@ -1,0 +1,1 @@
+"""Tests of Onward; what they share is in `tests.support`."""

@@ -1,0 +1,144 @@
+"""What must hold of the cases about limits, beyond their checks."""
+
+from __future__ import annotations
+
+from protocol.events import LimitReached, RunStarted, StepFinished, ToolStarted
+from protocol.limits import LimitState
+from protocol.turns import AssistantMessage, text_of
+
+from .claims import answered, called, claim, said
+from .runner import Gate, run_case
+
+
+@claim("LIM-01", "no request is sent after the one that produced FINAL")
+def final_is_the_last_request(gate: Gate) -> None:
+    (came,) = run_case("LIM-01", gate)
+    last = came.last.messages[-1]
+
+    assert isinstance(last, AssistantMessage)
+    assert "FINAL" == text_of(last.parts)
+    assert came.asked[-1].messages == came.last.messages[:-1]
+    assert not came.asked[-1].tools_on
+
+
+@claim("LIM-01", "exactly one terminal event")
+def one_end(gate: Gate) -> None:
+    (came,) = run_case("LIM-01", gate)
+    ends = [name for name in came.last.types if name in {"run_finished", "run_failed", "run_cancelled"}]
+
+    assert ["run_finished"] == ends
+
+
+@claim(
+    "LIM-03",
+    "run 1: outcome answer 'done', 3 model calls, no limit event (using exactly the allowance is not an overrun)",
+)
+def the_allowance_is_no_overrun(gate: Gate) -> None:
+    first, _ = run_case("LIM-03", gate)
+
+    assert ("answer", "done", 3) == (first.outcome, first.last.result.text, len(first.asked))
+    assert [] == first.last.all(LimitReached)
+    assert first.last.result.limit is None
+
+
+@claim(
+    "LIM-03",
+    "run 2: tool t runs exactly 2 times, call c is not executed, outcome limit, one limit event carrying used=2 and max=2",
+)
+def one_more_is_an_overrun(gate: Gate) -> None:
+    _, second = run_case("LIM-03", gate)
+
+    assert {"t": 2} == second.tool_runs
+    assert ["a", "b"] == [event.call for event in second.last.all(ToolStarted)]
+    assert ("c", "not_run") == answered(second.last.messages)[-1]
+    assert "limit" == second.outcome
+    assert LimitState("tool_iterations", 2, 2) == second.last.only(LimitReached).limit
+
+
+@claim("LIM-04", "child makes its 3 iterations and answers 'child done' with no limit event")
+def the_child_has_its_own_window(gate: Gate) -> None:
+    (came,) = run_case("LIM-04", gate)
+    (child,) = [event.run for event in came.stream if isinstance(event, RunStarted) and event.agent == "child"]
+    inner = [event for event in came.stream if event.run == child]
+    (result,) = came.results["p3"]
+
+    assert ["k1", "k2", "k3"] == [event.call for event in inner if isinstance(event, ToolStarted)]
+    assert [] == [event for event in inner if isinstance(event, LimitReached)]
+    assert {("child",)} == {event.agent_path for event in inner}
+    assert ("ok", "child done") == (result.status, result.text)
+
+
+@claim("LIM-04", "parent counts the child call as one iteration, so parent also has no limit event")
+def the_parent_counts_one(gate: Gate) -> None:
+    (came,) = run_case("LIM-04", gate)
+
+    assert 3 == came.last.result.counters.tool_iterations
+    assert [] == [event for event in came.stream if isinstance(event, LimitReached)]
+    assert came.last.result.limit is None
+
+
+@claim("LIM-06", "no limit prompt in either run")
+def nobody_is_asked(gate: Gate) -> None:
+    (came,) = run_case("LIM-06", gate)
+
+    assert [] == came.prompts
+    assert [] == [event for event in came.stream if isinstance(event, LimitReached)]
+
+
+@claim("LIM-06", "answers are 'one' then 'two'")
+def both_answer(gate: Gate) -> None:
+    (came,) = run_case("LIM-06", gate)
+
+    assert ["one", "two"] == [played.result.text for played in came.played]
+    assert ["first", "second"] == said(came.last.messages)
+
+
+@claim("LIM-12", "the first request offers tool t")
+def tools_are_offered_first(gate: Gate) -> None:
+    (came,) = run_case("LIM-12", gate)
+
+    assert (("t",), True) == (came.asked[0].tools, came.asked[0].tools_on)
+
+
+@claim("LIM-12", "the finalization request offers no tools or forces tool choice to none")
+def tools_are_off_last(gate: Gate) -> None:
+    (came,) = run_case("LIM-12", gate)
+    final = came.asked[-1]
+
+    assert not final.tools or final.tool_choice == "none"
+    assert final.tail
+
+
+@claim("LIM-15", "the first request offers t")
+def a_limit_of_one_offers_tools(gate: Gate) -> None:
+    (came,) = run_case("LIM-15", gate)
+
+    assert came.asked[0].tools_on
+    assert "t" in came.asked[0].tools
+
+
+@claim("LIM-18", "if the second request was made, the result text also contains 'and more'")
+def all_prose_is_kept(gate: Gate) -> None:
+    (came,) = run_case("LIM-18", gate)
+
+    assert 2 == len(came.asked)
+    assert "Half the answer\n\nand more" == came.last.result.text
+
+
+@claim("LIM-18", "outcome is limit with a result object, not a raised exception that hides the text")
+def the_limit_is_a_result(gate: Gate) -> None:
+    (came,) = run_case("LIM-18", gate)
+
+    assert came.last.error is None
+    assert came.last.outcome is not None
+    assert ("limit", LimitState("tool_iterations", 1, 1)) == (came.outcome, came.last.result.limit)
+
+
+@claim("LIM-18", "c2, if seen, is not executed and does not stay unanswered")
+def the_last_call_is_answered(gate: Gate) -> None:
+    (came,) = run_case("LIM-18", gate)
+
+    assert [("c1", "ok"), ("c2", "not_run")] == answered(came.last.messages)
+    assert ["c1", "c2"] == called(came.last.messages)
+    assert ["c1"] == [event.call for event in came.last.all(ToolStarted)]
+    assert 2 == len(came.last.all(StepFinished))

@@ -1,0 +1,84 @@
+"""A conversation held against the events of the runs that wrote it, and a result against its terminal event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from protocol.events import MessageDelivered, MessageQueued, RunEvent, RunStarted, ToolFinished, ToolRequested
+from protocol.result import RunSummary
+from protocol.turns import AssistantMessage, Message, TextPart, ToolCall, ToolMessage, UserMessage
+
+
+def history_faults(messages: Sequence[Message], events: Iterable[RunEvent], *, loaded: int = 0) -> list[str]:
+    """What is wrong with a conversation, and where it differs from the events of its runs.
+
+    The first `loaded` messages were there before the runs.
+    """
+    faults = _shape_faults(messages)
+    told = list(events)
+    stored = [
+        (result.call, result.name, result.status, result.text, result.entered)
+        for message in messages[loaded:]
+        if isinstance(message, ToolMessage)
+        for result in message.results
+    ]
+    ended = {event.call: event for event in told if isinstance(event, ToolFinished)}
+    asked = [event.call for event in told if isinstance(event, ToolRequested)]
+    if [entry[0] for entry in stored] != asked:
+        faults.append(f"stored are the calls {[entry[0] for entry in stored]}, requested were {asked}")
+    for entry in stored:
+        end = ended.get(entry[0])
+        if end is None:
+            faults.append(f"{entry[0]} is stored without a tool_finished")
+        elif entry != (end.call, end.name, end.status, end.text, end.started):
+            faults.append(f"stored is {entry}, told was {end}")
+    said = [message.text for message in messages[loaded:] if isinstance(message, UserMessage)]
+    queued = {event.message: event.text for event in told if isinstance(event, MessageQueued)}
+    for event in told:
+        heard = event.prompt if isinstance(event, RunStarted) else None
+        if isinstance(event, MessageDelivered):
+            heard = queued[event.message]
+        if heard is None:
+            continue
+        if heard in said:
+            del said[: said.index(heard) + 1]
+        else:
+            faults.append(f"{heard!r} is not stored, or not in order")
+    return faults
+
+
+def _shape_faults(messages: Sequence[Message]) -> list[str]:
+    """Every call has its one result directly after it, ids are unique, nothing empty is stored (R2, R3)."""
+    faults: list[str] = []
+    ids: set[str] = set()
+    open_calls: list[str] = []
+    for place, message in enumerate(messages):
+        results = [result.call for result in message.results] if isinstance(message, ToolMessage) else []
+        if results != open_calls or (isinstance(message, ToolMessage) and not results):
+            faults.append(f"message {place} holds the results {results}, due are those of {open_calls}")
+        open_calls = []
+        if isinstance(message, AssistantMessage):
+            open_calls = [part.id for part in message.parts if isinstance(part, ToolCall)]
+            text = "".join(part.text for part in message.parts if isinstance(part, TextPart))
+            if not open_calls and not text.strip():
+                faults.append(f"message {place} is empty")
+            if message.partial and open_calls:
+                faults.append(f"message {place} is partial and has calls")
+            faults += [f"message {place} repeats the id {call!r}" for call in open_calls if not call or call in ids]
+            ids.update(open_calls)
+        elif isinstance(message, UserMessage) and not message.text.strip():
+            faults.append(f"message {place} is empty")
+    if open_calls:
+        faults.append(f"the calls {open_calls} have no results")
+    return faults
+
+
+def summary_faults(told: RunSummary, result: RunSummary) -> list[str]:
+    """Where the terminal event and the result that the caller got differ."""
+    return [
+        f"{field.name}: told was {getattr(told, field.name)!r}, returned was {getattr(result, field.name)!r}"
+        for field in attrs.fields(RunSummary)
+        if getattr(told, field.name) != getattr(result, field.name)
+    ]

@@ -1,0 +1,142 @@
+"""The README holds: its commands run, its excerpt is what they show, its program does what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .cli._command import COMMAND, ROOT, environment, onward, terminal
+
+README = (ROOT / "README.md").read_text()
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+COMMANDS = [shlex.split(line) for block in blocks("sh") for line in block.splitlines()]
+
+
+def test_the_two_commands_stand_first() -> None:
+    """The README begins with the run that hits a limit and with the checks."""
+    audit = ["bin/onward", "run", "Audit this folder", "--tools", "files:.", "--max-tool-iterations", "3"]
+
+    assert [audit, ["bin/test"]] == COMMANDS[:2]
+
+
+@pytest.mark.slow
+@pytest.mark.peer
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_commands(command: list[str]) -> None:
+    """Each command can be started as it stands, and what `bin/onward` starts ends well.
+
+    Here it is started with the Python of these tests: what `bin/onward` does before, and `bin/test` as a whole, are
+    what `bin/test` itself goes through.
+    """
+    program = ROOT / command[0]
+    done = onward(*command[1:]) if program.name == "onward" else None
+
+    assert os.access(program, os.X_OK)
+    assert done is None or (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert done is None or done.stdout
+
+
+def shape(line: str) -> str:
+    """A line without what changes from checkout to checkout and from run to run: numbers, paths, results."""
+    line = re.sub(r"-> .*", "-> RESULT", line.rstrip())
+    line = re.sub(r'"[^"]*"', "PATH", line)
+    return re.sub(r"\d[\d,.]*", "N", line)
+
+
+@pytest.mark.slow
+@pytest.mark.peer
+def test_excerpt() -> None:
+    """Every line of the excerpt is a line of the real thing, in this order; only numbers and paths differ."""
+    (excerpt,) = [block for block in blocks("text") if "steer, discard or decline? " in block]
+    steering = "approve, steer, discard or decline? "
+    with terminal(*COMMANDS[0][1:]) as screen:
+        screen.wait_for(steering)
+        screen.type("s skip tests")
+        while "model calls |" not in screen.seen:
+            screen.wait_for("approved")
+            screen.wait_for_any(steering, "model calls |")
+            if "model calls |" not in screen.seen:
+                screen.type("a")
+        code = screen.end()
+
+    shown = iter([shape(line) for line in screen.seen.splitlines()])
+    missing = [line for line in excerpt.splitlines() if line != "..." and shape(line) not in shown]
+    assert (code, missing) == (0, [])
+
+
+@pytest.mark.slow
+@pytest.mark.peer
+def test_program(tmp_path: Path) -> None:
+    """The program runs as it stands: it is asked twice, steers, declines and gets a part of the answer."""
+    (program,) = blocks("python")
+    (tmp_path / "program.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "program.py"],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "3 rounds so far, 8 calls wait\n" in done.stdout
+    assert "6 rounds so far, 8 calls wait\n" in done.stdout
+    assert "count_lines ok\n" in done.stdout
+    assert "Skipped as asked: tests." in done.stdout
+    assert done.stdout.rstrip().endswith("True LimitState(name='tool_iterations', max=3, used=3) 6")
+
+
+@pytest.mark.slow
+def test_program_passes_the_type_checker(tmp_path: Path) -> None:
+    """What a reader copies is typed as strictly as the rest."""
+    (tmp_path / "program.py").write_text(blocks("python")[0])
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", tmp_path / "program.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (0, "Success: no issues found in 1 source file\n")
+
+
+@pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
+def test_everything_that_is_named_is_there(text: str) -> None:
+    """Links and paths lead somewhere."""
+    links = re.findall(r"\]\((?!https?:)([^)]+)\)", text)
+    paths = re.findall(r"`((?:actors|protocol|tests|bin|docs|benchmarks|examples|changelog\.d|\.ci)/[\w./]*)`", text)
+
+    assert [name for name in [*links, *paths] if not (ROOT / name).exists()] == []
+    assert paths
+
+
+def test_the_real_model_example_is_taken(tmp_path: Path) -> None:
+    """The example of a real model is accepted as it stands; a server is all that is missing."""
+    (line,) = [line for block in blocks("text") for line in block.splitlines() if "--base-url" in line]
+    words = shlex.split(line)
+    done = subprocess.run(
+        [*COMMAND, *words[1:-1], "http://127.0.0.1:9/v1"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert words[0] == "bin/onward"
+    assert done.returncode == 1
+    assert "cannot connect to http://127.0.0.1:9/v1" in done.stderr
