@@ -128,7 +128,7 @@ class GateMachine(RuleBasedStateMachine):
         pending = self.table.pending()
 
         assert [n for n, known in self.known.items() if known.resolution is None] == [r.request for r, _ in pending]
-        assert all(left is not None and 0 <= left <= 10 for _, left in pending)
+        assert all(left is not None and 0 <= left <= 10 + 1e-9 for _, left in pending)
 
     @invariant()
     def the_last_closed_ones_are_remembered(self) -> None:

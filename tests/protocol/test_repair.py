@@ -85,7 +85,12 @@ def test_a_loaded_history_passes_its_check(messages: list[Message]) -> None:
 
 def test_a_good_conversation_is_not_touched() -> None:
     """What is right stays exactly as it is."""
-    good: list[Message] = [UserMessage("go"), asking("a", "b"), answering(ok("a"), ok("b")), AssistantMessage((TextPart("done"),))]
+    good: list[Message] = [
+        UserMessage("go"),
+        asking("a", "b"),
+        answering(ok("a"), ok("b")),
+        AssistantMessage((TextPart("done"),)),
+    ]
 
     assert good == repair(good)
 

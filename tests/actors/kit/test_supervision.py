@@ -1,0 +1,199 @@
+"""Running an actor once, or again and again."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+import trio
+import trio.testing
+
+from actors.kit import ActorCrashed, ActorGone, Mailbox, Restarts, run_once, supervise
+
+from .words import Crash, Double, Echo, End, Note, Word
+
+
+async def test_the_error_leaves_as_it_is() -> None:
+    """What the actor raised is what its owner sees: the same object, in no wrapping."""
+    error = KeyError("broken")
+    box: Mailbox[Word] = Mailbox("echo")
+    box.port.tell(Crash(error))
+    with pytest.raises(KeyError) as caught:
+        await run_once(Echo(), box)
+
+    assert error is caught.value
+    assert box.statistics().closed
+
+
+@pytest.mark.parametrize("supervised", [False, True])
+async def test_a_return_is_the_end(supervised: bool) -> None:
+    """An actor that returns has ended: it is not started again, and its mailbox is closed."""
+    echo = Echo()
+    box: Mailbox[Word] = Mailbox("echo")
+    box.port.tell(End())
+    await (supervise(echo, box) if supervised else run_once(echo, box))
+
+    assert 1 == echo.starts
+    with pytest.raises(ActorGone):
+        await box.port.ask(Double(1))
+
+
+async def test_a_crash_fails_all_unanswered_asks(nursery: trio.Nursery) -> None:
+    """Not only the ask in hand: every one that was received and not answered."""
+    echo = Echo(hold=True)
+    box: Mailbox[Word] = Mailbox("echo")
+    nursery.start_soon(supervise, echo, box)
+    errors: list[str] = []
+
+    async def ask(number: int) -> None:
+        with pytest.raises(ActorCrashed) as caught:
+            await box.port.ask(Double(number))
+        errors.append(str(caught.value))
+
+    async with trio.open_nursery() as askers:
+        for number in range(3):
+            askers.start_soon(ask, number)
+        await trio.testing.wait_all_tasks_blocked()
+        box.port.tell(Crash())
+
+    assert ["echo crashed: ValueError"] * 3 == errors
+    assert 0 == box.statistics().open_asks
+
+
+async def test_the_next_incarnation_takes_the_next_message(nursery: trio.Nursery) -> None:
+    """A crash costs the messages in hand; those that waited are handled, in order."""
+    echo = Echo()
+    box: Mailbox[Word] = Mailbox("echo")
+    for message in (Note("1"), Crash(), Note("2")):
+        box.port.tell(message)
+    nursery.start_soon(supervise, echo, box)
+    answer = await box.port.ask(Double(2))
+
+    assert 4 == answer
+    assert 2 == echo.starts
+    assert ["1", "2"] == [message.text for message in echo.heard if isinstance(message, Note)]
+
+
+@pytest.mark.parametrize(("crashes", "survives"), [(3, True), (4, False)])
+async def test_too_many_crashes_escalate(crashes: int, survives: bool, autojump_clock: trio.testing.MockClock) -> None:
+    """Three crashes within five seconds are forgiven; the fourth leaves, as it is."""
+    echo = Echo()
+    box: Mailbox[Word] = Mailbox("echo")
+    for number in range(crashes):
+        box.port.tell(Crash(KeyError(number)))
+    box.port.tell(End())
+    if survives:
+        await supervise(echo, box)
+    else:
+        with pytest.raises(KeyError, match="3"):
+            await supervise(echo, box)
+
+    assert 4 == echo.starts
+    assert box.statistics().closed
+
+
+async def test_old_crashes_are_forgotten(nursery: trio.Nursery, autojump_clock: trio.testing.MockClock) -> None:
+    """An actor that crashes now and then lives on: only those within the time count."""
+    echo = Echo()
+    box: Mailbox[Word] = Mailbox("echo")
+    nursery.start_soon(supervise, echo, box)
+    for _ in range(20):
+        box.port.tell(Crash())
+        await trio.sleep(2)
+
+    assert 21 == echo.starts
+    assert 4 == await box.port.ask(Double(2))
+
+
+@pytest.mark.parametrize(("limit", "starts"), [(0, 1), (1, 2), (5, 6)])
+async def test_the_limit_is_ones_own(limit: int, starts: int, autojump_clock: trio.testing.MockClock) -> None:
+    """`Restarts(limit=n)` forgives n crashes and starts the actor n times again."""
+    echo = Echo()
+    box: Mailbox[Word] = Mailbox("echo", capacity=10)
+    for _ in range(10):
+        box.port.tell(Crash())
+    with pytest.raises(ValueError, match="broken"):
+        await supervise(echo, box, restarts=Restarts(limit=limit))
+
+    assert starts == echo.starts
+
+
+@attrs.define
+class Timed:
+    """Crashes at once, and keeps when it was started."""
+
+    starts: list[float] = attrs.field(factory=list)
+    overlapping: int = 0
+    _inside: int = 0
+
+    async def run(self, mailbox: Mailbox[Word]) -> None:
+        self.starts.append(trio.current_time())
+        self._inside += 1
+        self.overlapping = max(self.overlapping, self._inside)
+        try:
+            await trio.lowlevel.checkpoint()
+            raise ValueError("broken")
+        finally:
+            self._inside -= 1
+
+
+async def test_the_wait_doubles(autojump_clock: trio.testing.MockClock) -> None:
+    """`backoff_seconds` before the first restart, twice as long before each one after it."""
+    timed = Timed()
+    with pytest.raises(ValueError, match="broken"):
+        await supervise(timed, Mailbox("timed"), restarts=Restarts(limit=4, seconds=100, backoff_seconds=0.5))
+
+    assert [0.0, 0.5, 1.5, 3.5, 7.5] == timed.starts
+    assert 1 == timed.overlapping
+
+
+async def test_the_wait_starts_over(autojump_clock: trio.testing.MockClock) -> None:
+    """When the crashes are old, the next wait is the shortest again."""
+    timed = Timed()
+    with pytest.raises(ValueError, match="broken"):
+        with trio.fail_after(1000):
+            await supervise(timed, Mailbox("timed"), restarts=Restarts(limit=2, seconds=3, backoff_seconds=4))
+
+    assert False is bool(timed.starts)
+
+
+async def test_asks_wait_for_the_restart(nursery: trio.Nursery, autojump_clock: trio.testing.MockClock) -> None:
+    """Between two incarnations nobody is refused: the ask is answered when the actor is back."""
+    box: Mailbox[Word] = Mailbox("echo")
+    nursery.start_soon(lambda: supervise(Echo(), box, restarts=Restarts(backoff_seconds=2)))
+    box.port.tell(Crash())
+    await trio.sleep(1)
+    answer = await box.port.ask(Double(2))
+
+    assert 4 == answer
+    assert 2.0 == trio.current_time()
+
+
+async def test_cancelling_a_supervised_actor_is_no_crash(autojump_clock: trio.testing.MockClock) -> None:
+    """A cancel ends it for good, while it works and while it waits to be started again."""
+    for told in (Note("1"), Crash()):
+        echo = Echo()
+        box: Mailbox[Word] = Mailbox("echo")
+        box.port.tell(told)
+        with trio.move_on_after(1):
+            await supervise(echo, box, restarts=Restarts(backoff_seconds=60))
+
+        assert 1 == echo.starts
+        assert box.statistics().closed
+
+
+async def test_an_interrupt_is_not_forgiven() -> None:
+    """What is no `Exception` is nobody's to swallow; who waits is answered all the same."""
+    box: Mailbox[Word] = Mailbox("echo")
+
+    class Interrupted:
+        async def run(self, mailbox: Mailbox[Word]) -> None:
+            async for _ in mailbox:
+                raise KeyboardInterrupt
+
+    replies: list[str] = []
+    box.port.request(Double(1), lambda reply: replies.append("answered"))
+    with pytest.raises(KeyboardInterrupt):
+        await supervise(Interrupted(), box)
+
+    assert ["answered"] == replies
+    assert box.statistics().closed

@@ -1,0 +1,143 @@
+"""One event of every class, with every field set to something that is not its default."""
+
+from __future__ import annotations
+
+from protocol.events import (
+    AgentFailed,
+    AgentSpawned,
+    AgentStopped,
+    ApprovalRequired,
+    ApprovalResolved,
+    ContentDelta,
+    ContinuationRequired,
+    ContinuationResolved,
+    ErrorInfo,
+    Event,
+    Finalizing,
+    HopFinished,
+    HopStarted,
+    LimitReached,
+    MessageDelivered,
+    MessageDropped,
+    MessageQueued,
+    ModelRetry,
+    PendingCall,
+    ReasoningDelta,
+    Rollback,
+    RunCancelled,
+    RunFailed,
+    RunFinished,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+    ToolCallDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolRequested,
+    ToolStarted,
+    UsageReport,
+    Warned,
+)
+from protocol.limits import Counters, LimitState
+from protocol.result import RunSummary
+from protocol.usage import Usage
+
+R = "run-1"
+PATH = ("child", "grandchild")
+USAGE = Usage(10, 20, 30, 40, 5, True)
+LIMIT = LimitState("tool_iterations", 2, 2)
+COUNTERS = Counters(1, 2, 3, 4, 5)
+ERROR = ErrorInfo("model_error", "größer als erlaubt")
+CALL = PendingCall("c1", "add", {"a": [1, None, "ü"]})
+SUMMARY = RunSummary(
+    text="done",
+    answered=True,
+    finish_reason="max_iterations",
+    stopped_by="tool_iterations",
+    stop_reason="why",
+    limit=LIMIT,
+    finalized="model",
+    usage=USAGE,
+    context_tokens=60,
+    cost=0.5,
+    counters=COUNTERS,
+    elapsed_seconds=1.5,
+)
+
+SAMPLES: tuple[Event, ...] = (
+    RunStarted(run=R, agent_path=PATH, agent="a", model="m", prompt="go"),
+    StepStarted(run=R, agent_path=PATH, step=1, final=True),
+    ContentDelta(run=R, agent_path=PATH, message="m1", text="t", n=3),
+    ReasoningDelta(run=R, agent_path=PATH, message="m1", text="t", n=3),
+    ToolCallDelta(run=R, agent_path=PATH, message="m1", index=1, text="{", name="add", n=3),
+    ToolRequested(run=R, agent_path=PATH, call="c1", name="add", arguments={"a": {"b": [True]}}),
+    ToolStarted(run=R, agent_path=PATH, call="c1", name="add"),
+    ToolProgress(run=R, agent_path=PATH, call="c1", text="half"),
+    ToolFinished(run=R, agent_path=PATH, call="c1", name="add", status="timed_out", started=True, text="1"),
+    HopStarted(run=R, agent_path=PATH, hop=1, strategy="resend"),
+    HopFinished(run=R, agent_path=PATH, hop=1, interaction="i1", status="completed", usage=USAGE),
+    Rollback(run=R, agent_path=PATH, message="m1", to=4),
+    ModelRetry(run=R, agent_path=PATH, attempt=2, seconds=0.5, reason="overloaded"),
+    Warned(run=R, agent_path=PATH, code="c", text="t", call="c1"),
+    StepFinished(run=R, agent_path=PATH, step=1, finish_reason="stop", usage=USAGE, dropped_calls=2),
+    UsageReport(run=R, agent_path=PATH, usage=USAGE, cost=0.5, context_tokens=60),
+    MessageQueued(run=R, agent_path=PATH, message="m2", text="also"),
+    MessageDelivered(run=R, agent_path=PATH, message="m2"),
+    MessageDropped(run=R, agent_path=PATH, message="m2", reason="over"),
+    ContinuationRequired(
+        run=R,
+        agent_path=PATH,
+        request="q1",
+        limit=LIMIT,
+        max_iterations=2,
+        total_iterations=4,
+        tool_calls=(CALL,),
+        text="hm",
+        usage=USAGE,
+        cost=0.5,
+        elapsed_seconds=1.5,
+        expires_in_seconds=60.0,
+        decisions=("approve", "decline"),
+        default_grant=2,
+        max_grant=3,
+        on_timeout="approve",
+        digest="abc",
+    ),
+    ContinuationResolved(
+        run=R,
+        agent_path=PATH,
+        request="q1",
+        outcome="timed_out",
+        by="me",
+        message="on",
+        tool_message="no",
+        granted=2,
+        effect="approved",
+        discarded=("c1",),
+    ),
+    ApprovalRequired(
+        run=R,
+        agent_path=PATH,
+        request="q2",
+        call="c1",
+        name="add",
+        arguments={"a": 1},
+        expires_in_seconds=60.0,
+        digest="abc",
+    ),
+    ApprovalResolved(
+        run=R, agent_path=PATH, request="q2", call="c1", outcome="edited", by="me", reason="so", arguments={"a": 2}
+    ),
+    LimitReached(run=R, agent_path=PATH, limit=LIMIT),
+    Finalizing(run=R, agent_path=PATH, limit=LIMIT),
+    RunPaused(run=R, agent_path=PATH, request="q3", calls=(CALL,)),
+    RunResumed(run=R, agent_path=PATH, counters=COUNTERS),
+    AgentSpawned(agent="agent-1", name="a"),
+    AgentFailed(agent="agent-1", error=ERROR),
+    AgentStopped(agent="agent-1", reason="enough"),
+    RunFinished(run=R, agent_path=PATH, summary=SUMMARY),
+    RunFailed(run=R, agent_path=PATH, error=ERROR, summary=SUMMARY),
+    RunCancelled(run=R, agent_path=PATH, reason="enough", summary=SUMMARY),
+)

@@ -1,0 +1,51 @@
+"""The errors: one tree, drawn in the module's docstring, and the words that say whose fault it was."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from protocol import errors
+from protocol.errors import ContextOverflow, ModelError, ModelRefused, ModelServerError, OnwardError
+from protocol.turns import TextPart, Turn
+
+CLASSES = [getattr(errors, name) for name in errors.__all__]
+
+
+def drawn_tree() -> dict[str, str]:
+    """Each class of the docstring's drawing, and the one it stands under."""
+    tree: dict[str, str] = {}
+    line_of: dict[int, str] = {}
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r"( *)([A-Z]\w+)(?: |$)", line)
+        if found and (found[2] in errors.__all__):
+            depth = len(found[1])
+            line_of[depth] = found[2]
+            above = [line_of[d] for d in sorted(line_of) if d < depth]
+            tree[found[2]] = above[-1] if above else "Exception"
+            line_of = {d: name for d, name in line_of.items() if d <= depth}
+    return tree
+
+
+def test_the_drawing_is_the_tree() -> None:
+    """Every error stands in the drawing, under the class it is a kind of."""
+    assert {kind.__name__: kind.__bases__[0].__name__ for kind in CLASSES} == drawn_tree()
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_every_error_says_whose_fault_it_is(kind: type[OnwardError]) -> None:
+    """A class has words of its own: what happened and what to do."""
+    assert kind.__doc__
+    assert issubclass(kind, OnwardError)
+    assert kind.__doc__ not in {base.__doc__ for base in kind.__bases__}
+
+
+def test_what_had_arrived_is_kept() -> None:
+    """The partial turn of a lost reply is not lost with the error (R3)."""
+    partial = Turn((TextPart("half"),))
+    error = ModelServerError("down", status=503, partial=partial, retryable=True)
+
+    assert ("down", 503, partial, True) == (str(error), error.status, error.partial, error.retryable)
+    assert (None, False) == (ModelError("x").partial, ModelError("x").retryable)
+    assert issubclass(ContextOverflow, ModelRefused)
