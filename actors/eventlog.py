@@ -198,7 +198,7 @@ class EventReader:
 
     async def _next_chunk(self) -> EventsLost | None:
         """Take the events that are there, or wait for one; say how many were dropped meanwhile."""
-        first, chunk = self._stream.read(self.seq, 256)
+        first, chunk = self._stream.read(self.seq, 64)
         self._at = 0
         self._chunk = []
         if first > self.seq + 1:

@@ -13,6 +13,7 @@ import trio
 from protocol.errors import AgentStopped
 from protocol.gate import ContinuationResponse, DecisionReply
 from protocol.ledger import Account
+from protocol.model import Model
 from protocol.turns import Message
 
 from .agent import Agent, AgentSpec, ThreadStatistics, ToolThreads
@@ -40,14 +41,23 @@ class RuntimeStatistics:
 class Runtime:
     """Where agents live; made by `open_runtime()`."""
 
-    def __init__(self, nursery: trio.Nursery, journal: Journal, tool_threads: int, event_log_bytes: int) -> None:
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        journal: Journal,
+        tool_threads: int,
+        event_log_bytes: int,
+        *,
+        close_seconds: float,
+    ) -> None:
         self._nursery = nursery
         self._journal = journal
         self._event_log_bytes = event_log_bytes
         self._threads = ToolThreads(trio.CapacityLimiter(tool_threads))
         self._account = Account("runtime")
         self._agents: dict[str, Agent] = {}
-        self._models: dict[int, Any] = {}
+        self._close_seconds = close_seconds
+        self._models: dict[int, int] = {}
         self._actors = 0
         self._closed = False
 
@@ -71,9 +81,9 @@ class Runtime:
             event_log_bytes=self._event_log_bytes,
             messages=messages,
         )
-        self._models[id(spec.model)] = spec.model
         self._agents[agent.id] = agent
-        await self._nursery.start(self._host, agent, name=f"{agent.name}/host")
+        self._nursery.start_soon(self._host, agent, name=f"{agent.name}/host")
+        await agent.hosted.wait()
         return agent
 
     async def spawn_actor(
@@ -104,11 +114,18 @@ class Runtime:
         threads = self._threads.statistics()
         return RuntimeStatistics(len(self._agents), running, self._actors, self._account.llm_calls, threads)
 
-    async def _host(self, agent: Agent, *, task_status: trio.TaskStatus[None]) -> None:
+    async def _host(self, agent: Agent) -> None:
+        model = agent.spec.model
+        self._models[id(model)] = self._models.get(id(model), 0) + 1
         try:
-            await agent.host(task_status=task_status)
+            await agent.host()
         finally:
             self._agents.pop(agent.id, None)
+            self._models[id(model)] -= 1
+            if not self._models[id(model)]:
+                del self._models[id(model)]
+                with trio.move_on_after(self._close_seconds, shield=True):
+                    await _close(model)
 
     async def _supervise(self, actor: Actor[Any], mailbox: Mailbox[Any], restarts: Restarts | None) -> None:
         self._actors += 1
@@ -130,15 +147,16 @@ class Runtime:
             for agent in agents:
                 await agent.stopped.wait()
 
-    async def close_models(self) -> None:
-        """Close what the agents' models hold open; they open it again if they are used."""
-        for model in self._models.values():
-            aclose = getattr(model, "aclose", None)
-            if aclose is not None:
-                try:
-                    await aclose()
-                except Exception:
-                    logger.exception("closing model %s failed", model.name)
+
+async def _close(model: Model) -> None:
+    """Close what a model holds open, now that no agent has it; it opens it again if it is used."""
+    aclose = getattr(model, "aclose", None)
+    if aclose is None:
+        return
+    try:
+        await aclose()
+    except Exception:
+        logger.exception("closing model %s failed", model.name)
 
 
 @contextlib.asynccontextmanager
@@ -157,21 +175,24 @@ async def open_runtime(
     `tool_threads` is how many synchronous tools run at a time; `event_log_bytes` is what each agent keeps of its events for
     readers that fall behind (they are told how many they lost).
     """
-    failure: Exception | None = None
-    runtime: Runtime | None = None
+    failure: Exception | SystemExit | KeyboardInterrupt | None = None
     try:
         async with trio.open_nursery() as nursery:
-            runtime = Runtime(nursery, journal or MemoryJournal(), tool_threads, event_log_bytes)
+            runtime = Runtime(
+                nursery, journal or MemoryJournal(), tool_threads, event_log_bytes, close_seconds=stop_grace_seconds
+            )
             try:
                 yield runtime
-            except Exception as error:  # noqa: BLE001  raised again below, as itself
+            except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  raised below, as itself
                 failure = error
             else:
                 await runtime.stop(grace_seconds=stop_grace_seconds)
             nursery.cancel_scope.cancel("the runtime is closed")
-    finally:
-        if runtime is not None:
-            with trio.move_on_after(stop_grace_seconds, shield=True):
-                await runtime.close_models()
+    except BaseExceptionGroup as group:
+        if failure is None:
+            raise
+        raise BaseExceptionGroup(
+            "the body of open_runtime() failed, and so did the runtime", [failure, *group.exceptions]
+        ) from None
     if failure is not None:
         raise failure

@@ -17,7 +17,7 @@ OnwardError
       ModelAuthError                     401, 403: the key
       ModelRateLimited                   429
       ContextOverflow                    the request is longer than the model's context window
-    ModelServerError                   5xx
+      ModelServerError                   5xx
     ModelReplyError                    the answer is not what the wire format says
   ToolError                          raised by a tool: its text becomes the call's error result
   RunError                           a run did not come to an answer; `partial` is its result so far

@@ -38,6 +38,8 @@ class StopState(msgspec.Struct, frozen=True, kw_only=True):
     step_number: int
     """Zero-based number of the step just finished."""
     elapsed_seconds: float
+    cost: float | None = None
+    """In US dollars; `None`: unknown."""
     context: Any = None
     """What the caller gave to `agent.run(context=)`."""
 

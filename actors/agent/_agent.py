@@ -81,6 +81,8 @@ class Agent:
         self._nursery: trio.Nursery | None = None
         self._stop_reason: str | None = None
         self._stopping = trio.Event()
+        self.hosted = trio.Event()
+        """Set when the agent's host runs: it takes runs from then on."""
         self.stopped = trio.Event()
         """Set when the agent's host has ended."""
 
@@ -183,13 +185,13 @@ class Agent:
             self._stream.end,
         )
 
-    async def host(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def host(self) -> None:
         """Own the agent's runs until it is stopped. Run by the runtime; a crash ends this agent and no other."""
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 self._stream.append(AgentSpawned(agent=self.id, name=self.name))
-                task_status.started()
+                self.hosted.set()
                 await self._stopping.wait()
         except* Exception as group:  # noqa: BLE001  the boundary of an agent
             self._stop_reason = "it crashed"
@@ -197,6 +199,7 @@ class Agent:
             self._stream.append(AgentFailed(agent=self.id, error=error))
         finally:
             self._nursery = None
+            self.hosted.set()
             self._stream.append(AgentStoppedEvent(agent=self.id, reason=self._stop_reason or "its runtime was closed"))
             self.stopped.set()
 

@@ -21,6 +21,7 @@ import attrs
 __all__ = ("Ask", "Reply")
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Reply(Generic[R]):
@@ -100,8 +101,8 @@ class Reply(Generic[R]):
 
 
 @attrs.frozen(eq=False)
-class Ask(Generic[R]):
+class Ask(Generic[R_co]):
     """The base of every message that wants an answer of type `R`."""
 
-    reply: Reply[R] = attrs.field(factory=cast("type[Reply[R]]", Reply), init=False, repr=False)
+    reply: Reply[R_co] = attrs.field(factory=cast("type[Reply[R_co]]", Reply), init=False, repr=False)
     """Where the answer goes."""

@@ -36,7 +36,8 @@ def reply(
 ) -> Turn:
     """A turn with a text, calls, or both; its finish reason is what a server would give unless you say so."""
     parts: tuple[Part, ...] = ((TextPart(text),) if text else ()) + calls
-    return Turn(parts, finish or ("tool_calls" if calls else "stop"), finish, usage)
+    reason: Finish = finish or ("tool_calls" if calls else "stop")
+    return Turn(parts, reason, reason, usage)
 
 
 class Scripted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import hypothesis
 import pytest
 import trio
 import trio.testing
@@ -12,6 +13,8 @@ from actors.models import Scripted, call, reply
 from protocol.errors import AgentBusy, RunCancelledError
 from protocol.events import ContinuationResolved, RunEvent, ToolFinished, ToolRequested
 from protocol.turns import ToolMessage
+
+assert hypothesis  # its import makes trio's scheduler follow the seed
 
 GRACE = 5.0
 STUBBORN = 50.0
@@ -168,6 +171,37 @@ async def test_a_decision_from_outside_beats_a_stubborn_provider(autojump_clock:
     assert 1 + GRACE == seconds
     assert "answer" == result.text
     assert 2 == result.counters.tool_iterations
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_child_ends_before_its_caller(seed: int) -> None:
+    """Also where both are outlived by one stubborn tool: the innermost is settled first, whatever is scheduled when."""
+    trio._core._run._r.seed(seed)
+    seen: list[tuple[str, tuple[str, ...]]] = []
+
+    async def main() -> None:
+        async with open_runtime() as runtime:
+            child = await runtime.spawn(spec_of(Stubborn()))
+
+            async def delegate() -> str:
+                """Ask the child."""
+                async with child.run("go") as run:
+                    return (await run.result()).text
+
+            script = [reply("", call("delegate", id="d1"))]
+            root = await runtime.spawn(AgentSpec(model=Scripted(script), tools=[delegate], cancel_grace_seconds=GRACE))
+            async with root.run("go"):
+                await trio.sleep(1)
+            events = events_below(root)
+            seen.extend((event.type, event.agent_path) for event in events if event.type == "run_cancelled")
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+    assert [("run_cancelled", ("agent",)), ("run_cancelled", ())] == seen
+
+
+def events_below(agent: Agent) -> list[RunEvent]:
+    return [event for event, _ in agent._stream.read(0)[1] if isinstance(event, RunEvent)]
 
 
 def gated(provider: object) -> AgentSpec:

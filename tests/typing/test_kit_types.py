@@ -63,6 +63,19 @@ async def test_an_answer_has_the_questions_type() -> None:
     assert (4, "HEY") == (length, shout)
 
 
+async def test_an_answer_can_stand_anywhere() -> None:
+    """Where something wider is wanted (an object to print, a float), an ask for an int is right as it is."""
+    box: Mailbox[Word] = Mailbox("reader")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run_once, Reader(), box)
+        told = f"{await box.port.ask(Length('four'))}"
+        number: float = await box.port.ask(Length("four"))
+        things: list[object] = [await box.port.ask(Shout("hey"))]
+        box.port.tell(Stop())
+
+    assert ("4", 4, ["HEY"]) == (told, number, things)
+
+
 def test_a_port_of_more_is_a_port_of_less() -> None:
     """Who takes every word takes one of them: ports are contravariant."""
     box: Mailbox[Word] = Mailbox("reader")

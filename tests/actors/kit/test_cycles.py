@@ -125,10 +125,6 @@ async def test_who_gave_up_waiting_is_not_in_the_circle(
 
     assert "gave up" == first
     assert "silent a" == await silent.port.ask(Pass((a,)))
-    assert ("silent gave up", "a silent") == (
-        await silent.port.ask(Pass((box.port,))),
-        await a.ask(Pass((silent.port,))),
-    )
 
 
 async def test_a_caller_that_is_no_actor_is_never_refused(nursery: trio.Nursery) -> None:
