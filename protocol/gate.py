@@ -31,6 +31,7 @@ ContinuationRequest: TypeAlias = ContinuationRequired
 """What a continuation provider is asked: the very object that clients see as an event."""
 
 ContinuationDecision: TypeAlias = Literal["approve", "decline", "timeout"]
+"""What a provider may answer; a client may not say `timeout`."""
 
 REQUEST_TRANSITIONS: dict[str, frozenset[str]] = {
     "pending": frozenset(get_args(ContinuationOutcome)),

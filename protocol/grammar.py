@@ -32,8 +32,11 @@ from .events import (
 __all__ = ("CALL_TRANSITIONS", "RUN_TRANSITIONS", "CallState", "Grammar", "RunPhase")
 
 AnyCallEvent: TypeAlias = ToolRequested | ToolStarted | ToolProgress | ToolFinished
+"""The events of one tool call."""
 RunPhase: TypeAlias = Literal["new", "running", "paused", "over"]
+"""Where a run stands, by its events."""
 CallState: TypeAlias = Literal["requested", "started", "finished"]
+"""Where a tool call stands, by its events."""
 
 RUN_TRANSITIONS: dict[tuple[RunPhase, type[RunEvent]], RunPhase] = {
     ("new", RunStarted): "running",

@@ -25,6 +25,7 @@ __all__ = (
 )
 
 ToolChoice: TypeAlias = Literal["auto", "none", "required"]
+"""Whether the model may, must not or must call a tool."""
 
 
 @attrs.frozen
@@ -108,6 +109,7 @@ class CallDelta:
 
 
 ModelEvent: TypeAlias = RequestSent | TextDelta | ReasoningDelta | CallDelta
+"""What a model reports while it answers."""
 ModelEmit: TypeAlias = Callable[[ModelEvent], None]
 """Synchronous; never raises, never waits."""
 

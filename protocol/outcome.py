@@ -15,6 +15,7 @@ from .turns import ToolCall, Turn
 __all__ = ("Outcome", "OutcomeKind", "outcome_of")
 
 OutcomeKind: TypeAlias = Literal["calls", "answer", "truncated", "blocked", "empty", "malformed", "failed"]
+"""What a turn is, for the loop."""
 
 
 @attrs.frozen

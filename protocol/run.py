@@ -76,6 +76,7 @@ class Cancelled:
 
 
 RunEnd: TypeAlias = Finished | Failed | Cancelled
+"""How a run ends."""
 
 
 @attrs.define

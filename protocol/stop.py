@@ -45,6 +45,7 @@ class StopState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Verdict: TypeAlias = str | bool | None
+"""What a condition returns."""
 StopCondition: TypeAlias = Callable[[StopState], Verdict | Awaitable[Verdict]]
 """`None`, `""` or `False` to go on; a text to stop, and why; `True` to stop for the condition's name."""
 

@@ -83,6 +83,7 @@ class OpaquePart(msgspec.Struct, frozen=True, gc=False, tag="opaque", omit_defau
 
 
 Part: TypeAlias = TextPart | ReasoningPart | ToolCall | OpaquePart
+"""One piece of a turn."""
 
 
 class ToolResult(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -117,6 +118,7 @@ class ToolMessage(msgspec.Struct, frozen=True, gc=False, tag_field="role", tag="
 
 
 Message: TypeAlias = UserMessage | AssistantMessage | ToolMessage
+"""One message of the conversation."""
 
 
 @attrs.frozen

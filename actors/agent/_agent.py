@@ -137,23 +137,27 @@ class Agent:
         if self._nursery is None or self._stop_reason is not None:
             self._turn.release_on_behalf_of(owner)
             raise AgentStopped(f"agent {self.name} has been stopped: {self._stop_reason or 'its runtime is closed'}")
-        core, stream = self._make_core(spec, clean(prompt), context)
+        caller = current_run.get()
+        core, stream = self._make_core(spec, clean(prompt), context, caller)
         before = stream.end
         self._core = core
         core.start()
         # From the caller's task, so that the run, its tools and its spans see the caller's context variables.
-        parent = current_run.set(_context_of(core, stream))
+        token = current_run.set(_context_of(core, stream))
         try:
             self._nursery.start_soon(self._serve, core, owner, name=f"{self.name}/{core.state.run}")
             self._nursery.start_soon(watch_over, core, spec.cancel_grace_seconds, name=f"{self.name}/watchdog")
         finally:
-            current_run.reset(parent)
+            current_run.reset(token)
+        siblings: list[RunCore] = caller.children if caller is not None else []
+        siblings.append(core)
         try:
             yield Run(core, stream, before)
         finally:
             core.cancel("its block was left before the end")
             with trio.move_on_after(spec.cancel_grace_seconds + 1, shield=True):
                 await core.over.wait()
+            siblings.remove(core)
 
     def stop(self, reason: str = "stopped") -> None:
         """Take no more runs; the one in hand ends at its next boundary. `stopped` is set when all has ended."""
@@ -215,8 +219,9 @@ class Agent:
         else:
             await self._turn.acquire_on_behalf_of(owner)
 
-    def _make_core(self, spec: AgentSpec, prompt: str, context: Any) -> tuple[RunCore, EventStream]:
-        parent = current_run.get()
+    def _make_core(
+        self, spec: AgentSpec, prompt: str, context: Any, parent: RunContext | None
+    ) -> tuple[RunCore, EventStream]:
         path = () if parent is None else (*parent.path, self.name)
         stream = self._stream if parent is None else parent.stream
         run = new_id("run")
@@ -249,4 +254,6 @@ class Agent:
 
 
 def _context_of(core: RunCore, stream: EventStream) -> RunContext:
-    return RunContext(core.state.run, core.log.agent_path, core.account, stream, core.requests, core.scope.deadline)
+    return RunContext(
+        core.state.run, core.log.agent_path, core.account, stream, core.requests, core.scope.deadline, core.children
+    )

@@ -7,6 +7,7 @@ root's stream under an agent path, and asks in its root's table of requests (loo
 from __future__ import annotations
 
 import contextvars
+from typing import Any
 
 import attrs
 
@@ -29,6 +30,8 @@ class RunContext:
     requests: RequestTable
     deadline: float
     """On trio's clock; `inf` for none."""
+    children: list[Any]
+    """The runtime's own: the runs below it that are not over, which end before it does."""
 
 
 _current: contextvars.ContextVar[RunContext | None] = contextvars.ContextVar("current_run", default=None)

@@ -89,6 +89,8 @@ class RunCore:
     """How the driver ended, while its services are still being joined."""
     end: RunEnd | None = None
     result: RunResult | None = None
+    children: list[RunCore] = attrs.field(factory=list["RunCore"])
+    """Runs that a tool of this one has started and that are not over."""
     over: trio.Event = attrs.field(factory=trio.Event)
     """Set when the terminal event is out."""
     stirred: trio.Event = attrs.field(factory=trio.Event)
@@ -228,6 +230,8 @@ class RunCore:
         """End the run, once. Synchronous: needs no service."""
         if self.log.over:
             return
+        for child in tuple(self.children):
+            child.finish(Cancelled("the run that started it is over"))
         self.end = end
         state = self.state
         for request in self.log.grammar.open_requests:

@@ -42,7 +42,10 @@ async def run_star(core: RunCore, threads: ToolThreads) -> None:
                 nursery.start_soon(run_once, Budget(core.account), budget, name=budget.name)
                 nursery.start_soon(run_once, Session(core), session, name=session.name)
                 nursery.start_soon(run_once, Toolbox(core, threads), toolbox, name=toolbox.name)
-                nursery.start_soon(run_once, Arbiter(core), arbiter, name=arbiter.name)
+                if core.spec.continuation is not None:  # else there is nothing to ask it
+                    nursery.start_soon(run_once, Arbiter(core), arbiter, name=arbiter.name)
+                else:
+                    arbiter.close()
                 core.coming_end = await Driver(core, budget.port, session.port, toolbox.port, arbiter.port).run()
                 core.stirred.set()
                 nursery.cancel_scope.cancel("the run is over")

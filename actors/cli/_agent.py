@@ -6,11 +6,11 @@ import os
 import warnings
 from typing import Any
 
-from actors import AgentSpec, always, never
-from actors.tools import files
 from protocol.errors import SpecError
 from protocol.model import Model
 
+from ..agent import AgentSpec, always, never
+from ..tools import files
 from ._arguments import RunArguments, UsageError
 
 __all__ = ("model_for", "spec_for")
@@ -21,10 +21,10 @@ _KEY = "OPENAI_API_KEY"
 def model_for(arguments: RunArguments) -> Model:
     """The model that was asked for. Raises `UsageError` if it cannot be set up."""
     if arguments.is_rules:
-        from actors.models.planner import Planner
+        from ..models.planner import Planner
 
         return Planner()
-    from actors.models.openai import OpenAIChat
+    from ..models.openai import OpenAIChat
 
     key = os.environ.get(_KEY) or None
     if arguments.base_url is None:

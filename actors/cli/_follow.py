@@ -9,10 +9,10 @@ from typing import Protocol
 
 import trio
 
-from actors.eventlog import EventsLost
 from protocol.events import ContinuationRequired, Event
 from protocol.gate import ContinuationRequest
 
+from ..eventlog import EventsLost
 from ._screen import Screen
 
 __all__ = ("Follower", "Reader", "Stoppable", "View", "obey_signals")

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 
 import trio
 
-from actors import AgentSpec, open_runtime
-from actors.agent import Continuation
 from protocol.errors import RunError
 from protocol.result import RunResult
 
+from ..agent import AgentSpec, Continuation
+from ..runtime import open_runtime
 from ._agent import model_for, spec_for
 from ._arguments import RunArguments
 from ._ask import TerminalGate, decline_unasked

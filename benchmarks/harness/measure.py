@@ -126,10 +126,21 @@ def report(name: str, opts: Options, goals: list[dict[str, str | float | bool]],
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "system": f"{platform.system()} {platform.machine()}",
         "cpus": os.cpu_count(),
+        "loop_ms": _loop_ms(),
     }
     head = {"benchmark": name, "quick": opts.quick, "rounds": opts.rounds, "goals": goals}
     json.dump({**head, **results, "machine": machine}, sys.stdout, indent=2)
     sys.stdout.write("\n")
+
+
+def _loop_ms() -> float:
+    """The median CPU time of an empty loop of a million rounds: how fast the machine is just now."""
+    return _short(statistics.median(timed(lambda: _loop(1_000_000)).cpu for _ in range(9)) * 1e3)
+
+
+def _loop(rounds: int) -> None:
+    for _ in range(rounds):
+        pass
 
 
 def _short(value: float) -> float:

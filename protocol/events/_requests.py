@@ -35,6 +35,7 @@ class Finalizing(RunEvent, frozen=True, kw_only=True):
 
 
 ContinuationOutcome: TypeAlias = Literal["approved", "declined", "timed_out", "cancelled", "failed", "agent_ended"]
+"""How a continuation request was closed."""
 
 
 class ContinuationRequired(RunEvent, frozen=True, kw_only=True):
@@ -87,6 +88,7 @@ class ContinuationResolved(RunEvent, frozen=True, kw_only=True):
 
 
 ApprovalOutcome: TypeAlias = Literal["approved", "edited", "denied", "timed_out", "cancelled", "failed", "agent_ended"]
+"""How an approval request was closed."""
 
 
 class ApprovalRequired(RunEvent, frozen=True, kw_only=True):

@@ -26,8 +26,8 @@ async def test_turns_come_in_order() -> None:
     model = Scripted(["one", reply("two", call("add", {"a": 1}, id="c1"))])
     turns = [(await asked(model))[0] for _ in range(2)]
 
-    assert Turn((TextPart("one"),), "stop") == turns[0]
-    assert Turn((TextPart("two"), ToolCall("c1", "add", '{"a":1}')), "tool_calls") == turns[1]
+    assert Turn((TextPart("one"),), "stop", "stop") == turns[0]
+    assert Turn((TextPart("two"), ToolCall("c1", "add", '{"a":1}')), "tool_calls", "tool_calls") == turns[1]
 
 
 async def test_a_used_up_script_says_so() -> None:
@@ -102,6 +102,7 @@ def test_making_a_call(made: ToolCall, expected: ToolCall) -> None:
 def test_making_a_turn(made: Turn, expected: Any) -> None:
     """The finish reason is what a server would give, unless the test says another."""
     assert expected == (made.text, made.finish, made.usage)
+    assert made.finish == made.raw_finish
 
 
 def test_name_and_profile_are_ones_own() -> None:

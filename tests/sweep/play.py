@@ -113,9 +113,16 @@ def play(scenario: Scenario) -> Record:
             stage.finished = True
     record.hung = not stage.finished
     record.steps = instrument.steps
-    record.open_asks = [box.name for box in boxes if box.statistics().open_asks or not box.statistics().closed]
+    record.open_asks = [box.name for box in boxes if stranded(box)]
     stage.read()
     return record
+
+
+def stranded(box: Mailbox[Any]) -> bool:
+    """Whether somebody may wait for this mailbox in vain, or its actor has left it open."""
+    found = box.statistics()
+    used = box._state.loop_task is not None
+    return bool(found.open_asks or found.waiting or (used and not found.closed))
 
 
 @contextlib.contextmanager

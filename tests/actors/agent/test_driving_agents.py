@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import trio
 
-from actors import Agent, AgentSpec, Run, remote
+from actors import Agent, AgentSpec, Run, open_runtime, remote
 from actors.models.scripted import call, reply
 from protocol.errors import AgentBusy, AgentStopped
-from protocol.events import ContinuationRequired, RunEvent, RunFinished, ToolStarted
+from protocol.events import AgentSpawned, ContinuationRequired, Event, RunEvent, RunFinished, ToolStarted
+from protocol.events import AgentStopped as AgentStoppedEvent
 from protocol.turns import AssistantMessage, TextPart, UserMessage
 from tests.support.play import Played, Stage, event_of, numbered_events, perform
 from tests.support.scripts import Bench, calls_while_on
@@ -124,6 +125,51 @@ def test_two_agents_share_nothing() -> None:
     assert [("one", 63.0), ("two", 66.0)] == [(p.result.text, p.seconds) for p in (first, second)]
     assert [1, 2] == [p.result.counters.tool_iterations for p in (first, second)]
     assert AssistantMessage((TextPart("one"),)) not in second.messages
+
+
+def test_who_waits_for_an_agent_that_is_stopped_is_told() -> None:
+    """Each caller in the queue of an agent that is stopped gets `AgentStopped`, one after the other."""
+
+    async def scene(stage: Stage) -> int:
+        one = await stage.spawn(slow())
+        told: list[str] = []
+
+        async def wait() -> None:
+            with pytest.raises(AgentStopped) as caught:
+                async with one.run("me too", if_busy="queue"):
+                    raise AssertionError
+            told.append(str(caught.value))
+
+        async with trio.open_nursery() as nursery, stage.run(one) as run:
+            await event_of(run, ToolStarted)
+            for _ in range(3):
+                nursery.start_soon(wait)
+            await trio.sleep(1)
+            one.stop("closing time")
+            await run.result()
+        return len(told)
+
+    assert 3 == perform(scene)
+
+
+def test_an_agents_events_begin_with_its_spawn_and_end_with_its_stop() -> None:
+    """The stream of an agent says when it takes runs and when no more, and why."""
+    kept: list[Agent] = []
+
+    async def scene(_stage: Stage) -> list[Event]:
+        async with open_runtime() as runtime:
+            stage = Stage(runtime)
+            kept.append(await stage.spawn(agent(["yes"], name="ann")))
+            await stage.play(kept[0])
+
+        assert kept[0].stopped.is_set()
+        assert "stopped" == kept[0].statistics().state
+        return [event for _, event in await numbered_events(kept[0])]
+
+    first, *_, last = perform(scene)
+
+    assert AgentSpawned(agent=kept[0].id, name="ann") == first
+    assert AgentStoppedEvent(agent=kept[0].id, reason="the runtime is being closed") == last
 
 
 def test_an_agent_that_was_stopped_takes_no_run() -> None:

@@ -213,8 +213,10 @@ def test_a_provider_that_ignores_its_cancel_cannot_outlive_its_time() -> None:
 
 @pytest.mark.parametrize("order", range(8))
 @pytest.mark.parametrize("grouped", [False, True])
-def test_what_a_provider_raises_when_it_is_cancelled_changes_nothing(grouped: bool, order: int) -> None:
-    """G8: a provider whose clean-up fails at expiry, alone or in a group with its cancel, has timed out all the same."""
+def test_what_a_provider_raises_when_it_is_cancelled_changes_nothing(
+    grouped: bool, order: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """G8: a provider whose clean-up fails at expiry, alone or in a group with its cancel, has timed out."""
 
     async def fails_late() -> None:
         try:
@@ -233,6 +235,9 @@ def test_what_a_provider_raises_when_it_is_cancelled_changes_nothing(grouped: bo
     spec = waits(continuation=provider, continuation_timeout_seconds=SECONDS)
 
     assert_timed_out(play(spec, order=order), SECONDS)
+    if grouped:
+        told = [record.getMessage() for record in caplog.records]
+        assert ["a continuation provider of agent agent failed when it was cancelled"] == told
 
 
 @pytest.mark.parametrize("order", range(8))

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
+from actors import Run
 from actors.models.scripted import call, reply
 from protocol.errors import ModelReplyError, RunFailedError
-from protocol.events import RunFailed, StepFinished, ToolFinished, ToolRequested, ToolStarted
+from protocol.events import ContentDelta, RunFailed, StepFinished, ToolFinished, ToolRequested, ToolStarted
 from protocol.limits import LimitState
 from protocol.turns import AssistantMessage, Finish, ReasoningPart, TextPart, ToolMessage, Turn, UserMessage
 from protocol.usage import Usage
-from tests.support.play import Played, play
-from tests.support.scripts import Bench
+from tests.support.play import Played, event_of, play
+from tests.support.scripts import Bench, Trickle
 from tests.support.specs import agent
 
 EMPTY = reply("")
@@ -122,6 +123,19 @@ def test_the_bound_is_for_turns_in_a_row() -> None:
     played = run_of(*script)
 
     assert ("yes", 6) == (played.result.text, len(played.asked))
+
+
+def test_an_answer_is_progress_too() -> None:
+    """R5: an answer that a waiting message follows up starts the count anew."""
+
+    async def act(run: Run) -> None:
+        await event_of(run, ContentDelta)
+        run.steer("and then?")
+
+    replies: list[list[Any]] = [[EMPTY], ["yes", 1.0], [EMPTY], ["no"]]
+    played = play(agent(Trickle(replies)), act=act)
+
+    assert ("no", 4) == (played.result.text, len(played.asked))
 
 
 def test_edges_of_different_kinds_share_the_bound() -> None:

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from actors import AgentSpec, Run
-from actors.models.scripted import ScriptedTurn, call, reply
+from actors.models.scripted import call, reply
 from protocol.errors import (
     ContextOverflow,
     ModelAuthError,
@@ -22,6 +22,7 @@ from protocol.errors import (
 )
 from protocol.events import ContentDelta, RunFailed, ToolRequested
 from protocol.turns import AssistantMessage, ReasoningPart, TextPart, ToolCall, ToolMessage, Turn, UserMessage
+from protocol.usage import Usage
 from tests.support.play import Played, Stage, event_of, perform, play
 from tests.support.scripts import Bench, Trickle
 from tests.support.specs import agent
@@ -30,7 +31,7 @@ from tests.support.strict import StrictModel
 HALF = AssistantMessage((TextPart("half"),), partial=True)
 
 
-def run_of(*script: ScriptedTurn, bench: Bench | None = None, **options: Any) -> Played:
+def run_of(*script: Any, bench: Bench | None = None, **options: Any) -> Played:
     return play(agent(script, (bench or Bench()).tool(), **options))
 
 
@@ -64,6 +65,25 @@ def test_a_cut_or_blocked_turn_without_text_stores_nothing(finish: Any) -> None:
 
     assert (UserMessage("go"),) == played.messages
     assert (finish, False, "") == (played.result.finish_reason, played.result.answered, played.result.text)
+
+
+def test_why_a_reply_was_blocked_is_kept_verbatim() -> None:
+    """Section 7: the vendor's own word for the block stands in `stop_reason`."""
+    result = run_of(Turn((), "content_filter", "SAFETY")).result
+
+    assert ("content_filter", "SAFETY") == (result.finish_reason, result.stop_reason)
+
+
+def test_a_failed_call_is_settled_with_what_it_reported() -> None:
+    """B1: the usage that a failed call had reported counts; it is a call."""
+    usage = Usage(10, 0, 0, 5, 0, complete=True)
+    script = [
+        reply("", call("t", {}, id="a"), usage=usage),
+        ModelError("reset", partial=Turn((), usage=usage, end="lost")),
+    ]
+    result = run_of(*script).result
+
+    assert (usage + usage, 2) == (result.usage, result.counters.llm_calls)
 
 
 def test_the_texts_of_all_turns_stand_in_a_result_that_is_no_answer() -> None:
