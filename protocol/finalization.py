@@ -14,6 +14,7 @@ from .run import RunState
 from .turns import AssistantMessage, Message, TextPart, ToolMessage, UserMessage, text_of
 
 __all__ = (
+    "UNITS",
     "FinalizationContext",
     "Instruction",
     "built_in_instruction",
@@ -39,7 +40,7 @@ class FinalizationContext:
 Instruction: TypeAlias = str | Callable[[FinalizationContext], str | Awaitable[str | None] | None]
 """`""` is the built-in text; a text is used as it is; a function is asked (empty or `None`: the built-in text)."""
 
-_UNITS = {
+UNITS = {
     "tool_iterations": "rounds of tool calls",
     "llm_calls": "model calls",
     "tool_calls": "tool calls",
@@ -47,12 +48,13 @@ _UNITS = {
     "cost": "US dollars",
     "wall_clock": "seconds",
 }
+"""What a limit counts, as texts say it."""
 
 
 def built_in_instruction(limit: LimitState) -> str:
     """The instruction of a final call, with the limit and its numbers."""
     return (
-        f"You have reached the limit of {limit.max:g} {_UNITS[limit.name]} for this task, and no tool can be called any"
+        f"You have reached the limit of {limit.max:g} {UNITS[limit.name]} for this task, and no tool can be called any"
         " more. Answer now, as well as you can, from what the conversation and the tool results already hold. Do not"
         " write out further tool calls. Say plainly what could not be found out."
     )
@@ -89,7 +91,7 @@ def decline_texts(limit: LimitState, *, timed_out: bool, message: str | None) ->
 
 def fallback_text(limit: LimitState, steps: Sequence[StepResult], *, max_results: int = 10) -> str:
     """A deterministic text for a run whose final call brought none: its last results, shortened (F5)."""
-    opening = f"The limit of {limit.max:g} {_UNITS[limit.name]} was reached before an answer was found."
+    opening = f"The limit of {limit.max:g} {UNITS[limit.name]} was reached before an answer was found."
     results = [result for step in steps for result in step.results if result.status == "ok"][-max_results:]
     if not results:
         return f"{opening}\nNo tool had given a result."

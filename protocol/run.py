@@ -94,8 +94,6 @@ class RunState:
     window: int = 0
     tool_iterations: int = 0
     tool_calls: int = 0
-    llm_calls: int = 0
-    """Model calls of the run itself that were counted."""
     reasks: int = 0
     """Edges without progress in a row."""
     reask: str | None = None

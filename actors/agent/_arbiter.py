@@ -32,7 +32,7 @@ class ProviderFault(Exception):
     """The provider raised, or did not answer with a response; the cause is chained."""
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Question(Ask[ContinuationResolved]):
     """May this go on? Fails with `ProviderFault`."""
 
@@ -90,7 +90,7 @@ class Arbiter:
                         await trio.sleep_forever()
                     await self._ask(question, question.provider)
         except* (Exception, SystemExit):  # noqa: BLE001  raised while it was being cancelled: the request is closed
-            logger.warning("a continuation provider of agent %s failed when it was cancelled", self.core.spec.name)
+            self._log_late_failure()
 
     async def _ask(self, question: Question, provider: ContinuationFunction) -> None:
         requests = self.core.requests
@@ -106,8 +106,13 @@ class Arbiter:
                 fault.__cause__ = failure
                 question.reply.fail(fault)
                 requests.end(request.request, "failed")
+            else:
+                self._log_late_failure()
         else:
             requests.close(resolution)
+
+    def _log_late_failure(self) -> None:
+        logger.warning("a continuation provider of agent %s failed after its request was closed", self.core.spec.name)
 
     async def _expire(self, request: ContinuationRequired, deadline: float) -> None:
         await trio.sleep_until(deadline)

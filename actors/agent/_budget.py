@@ -12,7 +12,7 @@ from ..kit import Ask, Mailbox
 __all__ = ("Budget", "Reserve")
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Reserve(Ask[Grant]):
     """Count one model call, or say which limit refuses it; and settle the one before, in the same breath."""
 

@@ -80,7 +80,6 @@ class Driver:
         state.reservation, state.sent, state.spent = grant.number, False, None
         if grant.refused is not None:
             return end_without_call(core, grant.refused)
-        state.llm_calls += 1
         await prepare_final(core, grant)
         self._deliver_steering()
         core.log.emit(StepStarted(run=core.run, agent_path=core.path, step=state.step, final=state.final is not None))

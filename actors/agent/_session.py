@@ -22,7 +22,7 @@ from ._foreign import FOREIGN, as_failure
 __all__ = ("Session", "Think")
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Think(Ask[Turn]):
     """Make one model call. Fails with what the model raises."""
 

@@ -31,14 +31,14 @@ from ._threads import ToolThreads
 __all__ = ("RunTools", "Toolbox")
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class RunTools(Ask[None]):
     """Run these calls of the turn in hand; the answer comes when each has its result in the record."""
 
     calls: tuple[ToolCall, ...]
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class _Ready:
     """A call that may run."""
 

@@ -1,6 +1,6 @@
 """A message that wants an answer carries the slot for it, and the answer's type.
 
-    @attrs.frozen(eq=False)
+    @attrs.define(eq=False)
     class Lookup(Ask[int]):
         key: str
 
@@ -100,7 +100,7 @@ class Reply(Generic[R]):
         return not self._dropped
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Ask(Generic[R_co]):
     """The base of every message that wants an answer of type `R`."""
 

@@ -33,6 +33,8 @@ def signature_binder(parameters: Sequence[Parameter], schema: Mapping[str, Any])
 
     def convert(arguments: dict[str, Any]) -> dict[str, Any]:
         made = msgspec.convert(arguments, struct, str_keys=True, dec_hook=decode_path)
+        if len(arguments) == len(fields):
+            return msgspec.structs.asdict(made)
         # Only what was given: for the rest the function has its own defaults.
         return {name: getattr(made, name) for name in arguments}
 

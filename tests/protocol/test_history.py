@@ -112,6 +112,15 @@ def test_the_check_does_not_look_back() -> None:
         history.check()
 
 
+@pytest.mark.parametrize("ids", [("a", "a"), ("",), ("a", "")])
+def test_ids_that_are_not_ids_are_a_fault(ids: tuple[str, ...]) -> None:
+    """Two calls with one id, or one without, cannot be told apart, however well they are answered."""
+    asked = AssistantMessage(tuple(ToolCall(id, "add", "{}") for id in ids))
+    answered = ToolMessage(tuple(ToolResult(id, "add", "ok", "1", True) for id in ids))
+
+    assert "message 0 has empty or repeated call ids" == first_fault([asked, answered])
+
+
 @given(conversations)
 def test_checking_from_the_start_is_the_oracle(messages: list[Message]) -> None:
     """The first fault is where a plain reading finds it, and nowhere if all calls are answered."""

@@ -40,7 +40,6 @@ def full_state() -> RunState:
         "window": 2,
         "tool_iterations": 4,
         "tool_calls": 5,
-        "llm_calls": 6,
         "reasks": 1,
         "reask": "again",
         "reasked_as": "empty",

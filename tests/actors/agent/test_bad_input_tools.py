@@ -137,7 +137,6 @@ def test_what_a_tool_returns_is_text_that_can_be_sent(value: object, text: str) 
     assert isinstance(played.messages[2], ToolMessage)
 
 
-@pytest.mark.slow
 def test_fifty_megabytes_are_bounded() -> None:
     """T5: a result is at most `max_tool_output_chars`, head and tail kept, with the full length in between."""
     size = 50 * 1024 * 1024

@@ -154,6 +154,9 @@ def test_one_that_raises_does_not_keep_the_others_from_running() -> None:
     def broken(_state: StopState) -> bool:
         raise cause
 
+    def exits(_state: StopState) -> bool:
+        raise SystemExit(3)
+
     def after(_state: StopState) -> bool:
         asked.append("after")
         return True
@@ -166,6 +169,7 @@ def test_one_that_raises_does_not_keep_the_others_from_running() -> None:
     assert "stop_condition_error" == played.only(RunFailed).error.code
     assert "k3y" not in repr(played.events)
     assert (1, 1) == (played.error.partial.counters.tool_iterations, len(played.error.partial.steps))
+    assert isinstance(run_of(exits).error, StopConditionError)
 
 
 @pytest.mark.parametrize("verdict", [3, ["x"], object()], ids=["int", "list", "object"])

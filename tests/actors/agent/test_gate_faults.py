@@ -77,6 +77,18 @@ def test_a_provider_that_raises_fails_the_run(make: Any, error: Exception) -> No
     assert played.error.partial.counters.tool_iterations == 1
 
 
+EXITS = [SystemExit(3), BaseExceptionGroup("several", [ValueError("k3y"), SystemExit(3)])]
+
+
+@pytest.mark.parametrize("error", EXITS, ids=["exit", "group"])
+def test_a_provider_that_exits_fails_its_run_and_no_more(error: BaseException) -> None:
+    """G7: an exit of a provider, alone or in a group, is its error: the run fails, the runtime stays."""
+    played = play(gated(raising(error)))
+
+    assert isinstance(played.error, ContinuationProviderError)
+    assert "failed" == played.only(ContinuationResolved).outcome
+
+
 @pytest.mark.parametrize("answer", [None, True, "approve", {"decision": "approve"}], ids=repr)
 def test_a_provider_that_answers_the_wrong_type_fails_the_run(answer: object) -> None:
     """G7: what is no `ContinuationResponse` is the provider's error, and says which type it was."""

@@ -120,6 +120,14 @@ def test_within_tokens() -> None:
     )
 
 
+def test_within_tokens_at_the_very_number_is_used_up() -> None:
+    """G11: exactly as many tokens as are given are not fewer."""
+    usage = Usage(60, 0, 0, 40, 0, complete=True)
+
+    assert [("declined", None)] == outcomes(run_with(within(tokens=200), window=1, usage=usage))
+    assert ("approved", 1) == outcomes(run_with(within(tokens=201), window=1, usage=usage))[0]
+
+
 def test_within_counts_what_is_unknown_as_used_up() -> None:
     """G11: a call without usage, or a cost without prices, is no reason to go on."""
     part = Usage(1, 0, 0, None, 0)

@@ -31,7 +31,7 @@ RESULTS = {
     "R": ("ok", "1", True),
     "X": ("discarded", "Tool execution canceled by user during continuation.", False),
     "D": ("discarded", "Tool call not run: iteration limit reached, continuation declined.", False),
-    "N": ("not_run", "Not run: the limit of {max} llm calls was reached.", False),
+    "N": ("not_run", "Not run: the limit of {max} model calls was reached.", False),
 }
 ANSWERS = {
     "decline": [ContinuationResponse("decline")],
