@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,21 +14,22 @@ HERE = Path(__file__).parent
 BOUNDED = {HERE, HERE / "kit"}
 
 
-@pytest.fixture
-async def bounded(autojump_clock: trio.testing.MockClock) -> AsyncGenerator[None, None]:
-    """Cancel the test, and say why, where all of it waits for ever."""
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(fail_after_an_hour)
-        yield
-        nursery.cancel_scope.cancel("the test has ended")
+def run_bounded(
+    fn: Callable[[], Awaitable[object]],
+    *,
+    clock: trio.abc.Clock | None = None,
+    instruments: Sequence[trio.abc.Instrument] = (),
+) -> None:
+    """Run a test in virtual time; where everything in it waits, it fails at once."""
 
+    async def main() -> None:
+        with trio.fail_after(3600):
+            await fn()
 
-async def fail_after_an_hour() -> None:
-    await trio.sleep(3600)
-    raise trio.TooSlowError("everything in the test waits")
+    trio.run(main, clock=clock or trio.testing.MockClock(autojump_threshold=0), instruments=instruments)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent in BOUNDED and isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
-            item.fixturenames.insert(0, "bounded")
+            item.add_marker(pytest.mark.trio(run=run_bounded))
