@@ -25,7 +25,7 @@ from .oracle import TERMINAL, faults_of
 from .play import Record, Scenario, play
 from .test_disturbed import FULL, report
 
-SEEDS = 4000 if FULL else 400
+SEEDS = 4000 if FULL else 200
 
 
 def drawn(seed: int) -> Scenario:

@@ -11,7 +11,7 @@ from .oracle import ending, faults_of, second_run_works, was_too_late
 from .play import Action, Gate, Record, Scenario, play
 
 FULL = os.environ.get("ONWARD_SWEEP") == "full"
-"""All scenarios at every step; else two of them so, and the others at every seventh."""
+"""All scenarios at every step; else two of them so, and the others at every eleventh."""
 
 MAIN = (Scenario(gate="remote"), Scenario(gate="provider", finalize=True, slow=True))
 OTHERS = tuple(
@@ -32,7 +32,7 @@ def named(scenario: Scenario) -> str:
 def swept(scenario: Scenario, action: Action) -> list[Record]:
     """The scenario, disturbed by `action` after each of its scheduler steps in turn."""
     steps = play(scenario).steps
-    stride = 1 if FULL or scenario in MAIN else 7
+    stride = 1 if FULL or scenario in MAIN else 11
     return [play(attrs.evolve(scenario, action=action, at=at)) for at in range(1, steps + 1, stride)]
 
 
@@ -106,7 +106,7 @@ def test_a_stop_asks_nothing_more() -> None:
     steps = play(Scenario()).steps
     gates: list[Gate] = ["remote", "nobody"]
     records = [
-        play(Scenario(gate=gate, slow=True, action="stop", at=at)) for gate in gates for at in range(2, steps, 2)
+        play(Scenario(gate=gate, slow=True, action="stop", at=at)) for gate in gates for at in range(2, steps, 4)
     ]
     extra = [record.sent_after_act for record in records if record.cut]
 

@@ -130,12 +130,16 @@ class Resumed:
             tools={tool.name: tool for tool in spec.tools},
         )
         core.resume()
-        async with open_runtime() as runtime, trio.open_nursery() as nursery:
-            nursery.start_soon(run_star, core, runtime._threads)
-            await self._decide(Run(core, stream, 0))
+        with trio.fail_after(3600):
+            await self._drive(core, stream)
         self.events = [event for event, _ in stream.read(0)[1]]
         assert core.result is not None
         return core.result
+
+    async def _drive(self, core: RunCore, stream: EventStream) -> None:
+        async with open_runtime() as runtime, trio.open_nursery() as nursery:
+            nursery.start_soon(run_star, core, runtime._threads)
+            await self._decide(Run(core, stream, 0))
 
     async def _decide(self, run: Run) -> None:
         while not run.over:
