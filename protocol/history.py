@@ -84,9 +84,12 @@ class History:
 def first_fault(messages: Sequence[Message], start: int = 0) -> str | None:
     """Name the first place from `start` on where a call lacks its one result directly after it (R2), or `None`."""
     end = len(messages)
+    answer_at = -1
     for index in range(start, end):
         message = messages[index]
         if isinstance(message, ToolMessage):
+            if index == answer_at:
+                continue
             before = messages[index - 1] if index else None
             if not isinstance(before, AssistantMessage) or not calls_of(before.parts):
                 return f"message {index} holds results, but no call stands directly before it"
@@ -100,6 +103,7 @@ def first_fault(messages: Sequence[Message], start: int = 0) -> str | None:
             answered = [result.call for result in after.results] if isinstance(after, ToolMessage) else []
             if answered != calls:
                 return f"message {index} has the calls {calls}, answered are {answered}"
+            answer_at = index + 1
     return None
 
 

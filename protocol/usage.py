@@ -77,10 +77,19 @@ class Tally:
         if not usage.complete:
             self._complete = False
 
-    def total(self) -> Usage:
-        """The sum up to now."""
+    def total(self, last: Usage | None = None) -> Usage:
+        """The sum up to now, and of one more call if it is given."""
         uncached, read, write, output, reasoning = self._sums
-        return Usage(uncached, read, write, output, reasoning, self._complete)
+        if last is None:
+            return Usage(uncached, read, write, output, reasoning, self._complete)
+        return Usage(
+            _plus(uncached, last.uncached_input_tokens),
+            _plus(read, last.cache_read_tokens),
+            _plus(write, last.cache_write_tokens),
+            _plus(output, last.output_tokens),
+            _plus(reasoning, last.reasoning_tokens),
+            self._complete and last.complete,
+        )
 
 
 NO_USAGE = Usage(complete=True)

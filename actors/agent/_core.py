@@ -109,8 +109,7 @@ class RunCore:
     @property
     def usage(self) -> Usage:
         """What the run and all it started have used, the step in hand included."""
-        spent = self.state.spent
-        return self.account.usage if spent is None else self.account.usage + spent
+        return self.account.tally.total(self.state.spent)
 
     def start(self) -> None:
         """Store the prompt and emit the first event."""
