@@ -31,10 +31,18 @@ def types_of(agent: Agent) -> list[str]:
     return [event.type for event, _ in agent._stream.read(0)[1]]
 
 
-async def keep_running(agent: Agent, task_status: trio.TaskStatus[Run]) -> None:
+async def begin(agent: Agent, nursery: trio.Nursery) -> Run:
     """A run that somebody else owns."""
+    runs: list[Run] = []
+    nursery.start_soon(keep_running, agent, runs)
+    while not runs:
+        await trio.lowlevel.checkpoint()
+    return runs[0]
+
+
+async def keep_running(agent: Agent, runs: list[Run]) -> None:
     async with agent.run("go") as run:
-        task_status.started(run)
+        runs.append(run)
         with contextlib.suppress(RunCancelledError):
             await run.result()
 
@@ -91,7 +99,7 @@ async def test_an_error_of_the_body_cancels_the_runs_at_once(autojump_clock: tri
         with pytest.raises(KeyError):
             async with open_runtime() as runtime:
                 agent = await runtime.spawn(spec_of(ASK, "fine"))
-                await outside.start(keep_running, agent)
+                await begin(agent, outside)
                 await trio.sleep(0.5)
                 raise KeyError("mine")
 
@@ -104,7 +112,7 @@ async def test_runs_end_at_their_next_boundary(autojump_clock: trio.testing.Mock
     async with trio.open_nursery() as outside:
         async with open_runtime() as runtime:
             agent = await runtime.spawn(spec_of(ASK, "never asked for"))
-            run = await outside.start(keep_running, agent)
+            run = await begin(agent, outside)
             await trio.sleep(0.5)
         left_at = trio.current_time()
     result = await run.result()
@@ -126,7 +134,7 @@ async def test_a_run_that_takes_too_long_is_cancelled(autojump_clock: trio.testi
         async with open_runtime(stop_grace_seconds=2) as runtime:
             spec = AgentSpec(model=Scripted([reply("", call("linger", id="c1"))]), tools=[linger])
             agent = await runtime.spawn(spec)
-            await outside.start(keep_running, agent)
+            await begin(agent, outside)
             await trio.sleep(0.5)
         left_at = trio.current_time()
 
@@ -140,7 +148,7 @@ async def test_an_open_gate_ends_with_its_agent(autojump_clock: trio.testing.Moc
         async with open_runtime() as runtime:
             spec = spec_of(ASK, reply("", call("look", id="c2")), max_tool_iterations=1, continuation=remote())
             agent = await runtime.spawn(spec)
-            run = await outside.start(keep_running, agent)
+            run = await begin(agent, outside)
             await trio.sleep(5)
         left_at = trio.current_time()
     resolved = [event for event, _ in agent._stream.read(0)[1] if isinstance(event, ContinuationResolved)]
@@ -155,8 +163,8 @@ async def test_an_agent_may_be_stopped_alone(autojump_clock: trio.testing.MockCl
     """`stop` ends its run at the boundary and then the agent; the others go on."""
     async with open_runtime() as runtime, trio.open_nursery() as outside:
         first, second = [await runtime.spawn(spec_of(ASK, "fine")) for _ in range(2)]
-        await outside.start(keep_running, first)
-        run = await outside.start(keep_running, second)
+        await begin(first, outside)
+        run = await begin(second, outside)
         await trio.sleep(0.5)
         first.stop("enough")
         with pytest.raises(AgentStopped, match="enough"):
@@ -175,7 +183,7 @@ async def test_a_crash_of_one_agent_is_its_own() -> None:
     """Its host fails, it says so and takes no more runs; its runs are settled; the other agents do not notice."""
     async with open_runtime() as runtime, trio.open_nursery() as outside:
         broken, sound = [await runtime.spawn(spec_of(ASK, "fine")) for _ in range(2)]
-        await outside.start(keep_running, broken)
+        await begin(broken, outside)
         assert broken._nursery is not None
         broken._nursery.start_soon(fail)
         await broken.stopped.wait()
@@ -192,6 +200,7 @@ async def test_a_crash_of_one_agent_is_its_own() -> None:
 
 
 async def fail() -> None:
+    await trio.lowlevel.checkpoint()
     raise ValueError("broken")
 
 
@@ -220,7 +229,7 @@ async def test_statistics(autojump_clock: trio.testing.MockClock) -> None:
     async with open_runtime() as runtime, trio.open_nursery() as outside:
         agents = [await runtime.spawn(spec_of(ASK, "fine")) for _ in range(3)]
         idle = runtime.statistics()
-        await outside.start(keep_running, agents[0])
+        await begin(agents[0], outside)
         await trio.sleep(0.5)
         busy = runtime.statistics()
         await trio.sleep(1)

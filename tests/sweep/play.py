@@ -236,7 +236,7 @@ class _Stage:
         record = self.record
         record.accounts.append(run._core.account)
         record.refused += run.statistics().refused_events
-        with trio.CancelScope(shield=True):
+        with trio.move_on_after(3600, shield=True):
             try:
                 record.results.append(await run.result())
                 record.errors.append(None)

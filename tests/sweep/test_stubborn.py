@@ -206,6 +206,7 @@ def events_below(agent: Agent) -> list[RunEvent]:
 
 def gated(provider: object) -> AgentSpec:
     async def add() -> str:
+        await trio.lowlevel.checkpoint()
         return "1"
 
     script = [reply("", call("add", id="c1")), reply("", call("add", id="c2")), reply("answer")]
