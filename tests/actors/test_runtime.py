@@ -34,15 +34,16 @@ def types_of(agent: Agent) -> list[str]:
 async def begin(agent: Agent, nursery: trio.Nursery) -> Run:
     """A run that somebody else owns."""
     runs: list[Run] = []
-    nursery.start_soon(keep_running, agent, runs)
-    while not runs:
-        await trio.lowlevel.checkpoint()
+    begun = trio.Event()
+    nursery.start_soon(keep_running, agent, runs, begun)
+    await begun.wait()
     return runs[0]
 
 
-async def keep_running(agent: Agent, runs: list[Run]) -> None:
+async def keep_running(agent: Agent, runs: list[Run], begun: trio.Event) -> None:
     async with agent.run("go") as run:
         runs.append(run)
+        begun.set()
         with contextlib.suppress(RunCancelledError):
             await run.result()
 

@@ -222,7 +222,8 @@ class _Stage:
                 if record.ended_at is None:
                     record.ended_at = trio.current_time()
                     record.sent_after_act = record.world.sent - record.sent_at_act
-                await self._keep(run)
+                with trio.move_on_after(3600, shield=True):
+                    await self._keep(run)
 
     async def _follow(self, run: Run) -> None:
         async with trio.open_nursery() as nursery:
@@ -236,13 +237,12 @@ class _Stage:
         record = self.record
         record.accounts.append(run._core.account)
         record.refused += run.statistics().refused_events
-        with trio.move_on_after(3600, shield=True):
-            try:
-                record.results.append(await run.result())
-                record.errors.append(None)
-            except RunError as error:
-                record.results.append(error.partial)
-                record.errors.append(error)
+        try:
+            record.results.append(await run.result())
+            record.errors.append(None)
+        except RunError as error:
+            record.results.append(error.partial)
+            record.errors.append(error)
 
     async def _decide(self, run: Run) -> None:
         """Approve each question after a moment."""
