@@ -62,6 +62,7 @@ class Arbiter:
         if request.request not in core.log.grammar.open_requests:  # a restored question has been asked already
             core.reach(request.limit)
             core.log.emit(request)
+            core.state.open_request = request.request
         question.reply.on_drop(partial(self._end, request))
         if core.state.stop_requested is not None:
             self._end(request)

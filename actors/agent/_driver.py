@@ -275,7 +275,6 @@ class Driver:
         if refusal is not None:
             return end_at_limit(core, refusal)
         request = question_of(core)
-        state.open_request = request.request
         try:
             decision = await self.arbiter.ask(Question(request, provider))
         except ProviderFault as fault:
