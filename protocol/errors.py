@@ -24,7 +24,6 @@ OnwardError
     RunFailedError                     it failed; the cause is in `__cause__`
       ContinuationProviderError          the continuation provider raised, or answered the wrong type
       StopConditionError                 a stop condition raised, or returned the wrong type
-      HookError                          another callback raised, or returned the wrong type
     RunCancelledError                  it was cancelled
     LimitReachedError                  raised by `RunResult.raise_for_limit()` alone: a limit is a result
 """
@@ -45,7 +44,6 @@ __all__ = (
     "AskCycle",
     "ContextOverflow",
     "ContinuationProviderError",
-    "HookError",
     "InvalidDecision",
     "LimitReachedError",
     "MailboxFull",
@@ -179,10 +177,6 @@ class ContinuationProviderError(RunFailedError):
 
 class StopConditionError(RunFailedError):
     """A stop condition raised, or returned neither a string, a bool nor `None`: mend the condition."""
-
-
-class HookError(RunFailedError):
-    """A callback of the agent raised, or returned the wrong type: mend the callback."""
 
 
 class RunCancelledError(RunError):
