@@ -11,12 +11,12 @@ import attrs
 import trio
 
 from protocol.errors import AgentStopped
-from protocol.gate import ContinuationResponse, DecisionReply
 from protocol.ledger import Account
 from protocol.model import Model
+from protocol.requests import DecisionReply, Response
 from protocol.turns import Message
 
-from .agent import Agent, AgentSpec, ThreadStatistics, ToolThreads
+from .agent import Agent, AgentSpec, Budget, ThreadStatistics, ToolThreads
 from .journal import Journal, MemoryJournal
 from .kit import Actor, Mailbox, Port, Restarts, supervise
 
@@ -49,12 +49,13 @@ class Runtime:
         event_log_bytes: int,
         *,
         close_seconds: float,
+        budget: Budget | None,
     ) -> None:
         self._nursery = nursery
         self._journal = journal
         self._event_log_bytes = event_log_bytes
         self._threads = ToolThreads(trio.CapacityLimiter(tool_threads))
-        self._account = Account("runtime")
+        self._account = Account("runtime", parents=(budget.account,) if budget is not None else ())
         self._agents: dict[str, Agent] = {}
         self._close_seconds = close_seconds
         self._models: dict[int, int] = {}
@@ -80,6 +81,7 @@ class Runtime:
             account=self._account,
             event_log_bytes=self._event_log_bytes,
             messages=messages,
+            spawn=self.spawn,
         )
         self._agents[agent.id] = agent
         self._nursery.start_soon(self._host, agent, name=f"{agent.name}/host")
@@ -98,7 +100,7 @@ class Runtime:
         await trio.lowlevel.checkpoint()
         return mailbox.port
 
-    async def decide(self, request: str, response: ContinuationResponse, *, by: str | None = "host") -> DecisionReply:
+    async def decide(self, request: str, response: Response, *, by: str | None = "host") -> DecisionReply:
         """Answer an open request of any agent; the rules are those of `run.decide()`."""
         reply = DecisionReply("not_found", request)
         for agent in self._agents.values():
@@ -166,6 +168,7 @@ async def open_runtime(
     tool_threads: int = 40,
     event_log_bytes: int = 256 * 1024,
     stop_grace_seconds: float = 5.0,
+    budget: Budget | None = None,
 ) -> AsyncGenerator[Runtime, None]:
     """Open a runtime; leaving the block stops its agents in order.
 
@@ -173,13 +176,18 @@ async def open_runtime(
     after; on an error they are cancelled at once. A single error of the body leaves the block as itself.
 
     `tool_threads` is how many synchronous tools run at a time; `event_log_bytes` is what each agent keeps of its events for
-    readers that fall behind (they are told how many they lost).
+    readers that fall behind (they are told how many they lost). `budget` is what all its agents draw on together.
     """
     failure: Exception | SystemExit | KeyboardInterrupt | None = None
     try:
         async with trio.open_nursery() as nursery:
             runtime = Runtime(
-                nursery, journal or MemoryJournal(), tool_threads, event_log_bytes, close_seconds=stop_grace_seconds
+                nursery,
+                journal or MemoryJournal(),
+                tool_threads,
+                event_log_bytes,
+                close_seconds=stop_grace_seconds,
+                budget=budget,
             )
             try:
                 yield runtime

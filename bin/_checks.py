@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = {"actors", "protocol"}
-CODE = ["actors", "protocol", "bin", "tests", "examples", "benchmarks"]
+CODE = ["actors", "protocol", "bin", "tests", "examples", "benchmarks", "docs"]
 NOT_OURS = {
     "ASYNC109": "a deadline in a parameter's name belongs to the callee here, as its name says",
     "ASYNC114": "it wants a list of every startable function; the type checkers hold start() to its signature",

@@ -19,11 +19,18 @@ OnwardError
       ContextOverflow                    the request is longer than the model's context window
       ModelServerError                   5xx
     ModelReplyError                    the answer is not what the wire format says
+  PriceUnknown                       the cost is limited, and the model has no price
+  SubmissionRefused (ValueError)     results given to a paused run do not answer what it waits for; nothing was taken
   ToolError                          raised by a tool: its text becomes the call's error result
+  StopRun                            raised by a tool: the run ends when the results of its turn are stored
+  FailRun                            raised by a tool: the run fails
   RunError                           a run did not come to an answer; `partial` is its result so far
     RunFailedError                     it failed; the cause is in `__cause__`
       ContinuationProviderError          the continuation provider raised, or answered the wrong type
+      ApprovalProviderError              the approval provider raised, or answered the wrong type
       StopConditionError                 a stop condition raised, or returned the wrong type
+      HookError                          a hook raised, or returned what it may not
+      AnswerRejected                     `check_answer` rejected the answer, and no call is left to ask again
     RunCancelledError                  it was cancelled
     LimitReachedError                  raised by `RunResult.raise_for_limit()` alone: a limit is a result
 """
@@ -41,9 +48,13 @@ __all__ = (
     "ActorGone",
     "AgentBusy",
     "AgentStopped",
+    "AnswerRejected",
+    "ApprovalProviderError",
     "AskCycle",
     "ContextOverflow",
     "ContinuationProviderError",
+    "FailRun",
+    "HookError",
     "InvalidDecision",
     "LimitReachedError",
     "MailboxFull",
@@ -56,12 +67,15 @@ __all__ = (
     "ModelTimeout",
     "ModelUnreachable",
     "OnwardError",
+    "PriceUnknown",
     "RunCancelledError",
     "RunError",
     "RunFailedError",
     "RunOver",
     "SpecError",
     "StopConditionError",
+    "StopRun",
+    "SubmissionRefused",
     "ToolError",
 )
 
@@ -158,6 +172,32 @@ class ToolError(OnwardError):
     """Raise it in a tool: its text, alone, becomes the error result that the model reads."""
 
 
+class StopRun(OnwardError):
+    """Raise it in a tool to end the run: when the results of its turn are stored, with your text at the end of the result's."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(text)
+        self.text = text
+        """The result of the call, and the end of the run's text."""
+
+
+class FailRun(OnwardError):
+    """Raise it in a tool to fail the run: the turn's other calls are cancelled, what was done is stored."""
+
+    def __init__(self, cause: Exception | str) -> None:
+        super().__init__(str(cause))
+        self.cause = cause if isinstance(cause, Exception) else ToolError(cause)
+        """Why: `__cause__` of the `RunFailedError`."""
+
+
+class PriceUnknown(OnwardError):
+    """A model without a price was to be called although the cost is limited: give `prices` one for it."""
+
+
+class SubmissionRefused(OnwardError, ValueError):
+    """Your results do not answer what the run waits for (an unknown or answered id). None of them was taken."""
+
+
 class RunError(OnwardError):
     """A run did not come to an answer."""
 
@@ -173,6 +213,18 @@ class RunFailedError(RunError):
 
 class ContinuationProviderError(RunFailedError):
     """The continuation provider raised, or did not return a `ContinuationResponse`: mend the provider."""
+
+
+class ApprovalProviderError(RunFailedError):
+    """The approval provider raised, or did not return an `ApprovalResponse`: mend the provider."""
+
+
+class HookError(RunFailedError):
+    """A hook raised, was too slow, or returned what it may not: mend the hook."""
+
+
+class AnswerRejected(RunFailedError):
+    """`check_answer` rejected the model's answer, and it may not be asked again."""
 
 
 class StopConditionError(RunFailedError):

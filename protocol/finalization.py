@@ -29,7 +29,8 @@ __all__ = (
 class FinalizationContext:
     """What an instruction function may look at."""
 
-    limit: LimitState
+    limit: LimitState | None
+    """The limit that is reached; `None`: a stop condition was met."""
     run: str
     agent_path: tuple[str, ...]
     prompt: str
@@ -51,29 +52,46 @@ UNITS = {
 """What a limit counts, as texts say it."""
 
 
-def built_in_instruction(limit: LimitState) -> str:
+def built_in_instruction(limit: LimitState | None) -> str:
     """The instruction of a final call, with the limit and its numbers."""
+    why = (
+        "The task is stopped here"
+        if limit is None
+        else f"You have reached the limit of {limit.max:g} {UNITS[limit.name]} for this task"
+    )
     return (
-        f"You have reached the limit of {limit.max:g} {UNITS[limit.name]} for this task, and no tool can be called any"
-        " more. Answer now, as well as you can, from what the conversation and the tool results already hold. Do not"
-        " write out further tool calls. Say plainly what could not be found out."
+        f"{why}, and no tool can be called any more. Answer now, as well as you can, from what the conversation and the"
+        " tool results already hold. Do not write out further tool calls. Say plainly what could not be found out."
     )
 
 
 def final_call_due(
-    state: RunState, grant: Grant, *, tool_finalization: bool, llm_finalization: bool, gate: bool
+    state: RunState,
+    grant: Grant,
+    *,
+    tool_finalization: bool,
+    llm_finalization: bool,
+    gate: bool,
+    spent_tools: LimitState | None = None,
+    short: LimitState | None = None,
 ) -> LimitState | None:
-    """Whether the model call just reserved must be the final one, and for which limit (F3, G1).
+    """Whether the model call just reserved must be the final one, and for which limit (F1, F3, G1).
 
-    The last call the run can get is final where that
-    finalization is on, and wins over a full window. A full window makes the call final at once without a gate; with one,
-    only where the ledger could not grant the call that would follow the gate's question.
+    The last call the run can get is final where that finalization is on, and wins over a full window. A full window
+    makes the call final at once without a gate; with one, only where the ledger could not grant the call that would
+    follow the gate's question. `spent_tools` is the limit of tool calls that is used up, `short` a limit of tokens, cost
+    or time that leaves room for a final call alone; both are given only where their finalization applies.
     """
-    if llm_finalization and grant.spent is not None and "llm_calls" not in state.unfinalized:
+    off = state.unfinalized
+    if llm_finalization and grant.spent is not None and "llm_calls" not in off:
         return grant.spent
-    full = tool_finalization and state.window_is_full() and "tool_iterations" not in state.unfinalized
+    full = tool_finalization and state.window_is_full() and "tool_iterations" not in off
     if full and (not gate or grant.spent is not None):
         return state.tool_limit()
+    if spent_tools is not None and "tool_calls" not in off:
+        return spent_tools
+    if short is not None and short.name not in off:
+        return short
     return None
 
 
@@ -89,9 +107,13 @@ def decline_texts(limit: LimitState, *, timed_out: bool, message: str | None) ->
     return result, "System notification: " + (message or notice)
 
 
-def fallback_text(limit: LimitState, steps: Sequence[StepResult], *, max_results: int = 10) -> str:
+def fallback_text(limit: LimitState | None, steps: Sequence[StepResult], *, max_results: int = 10) -> str:
     """A deterministic text for a run whose final call brought none: its last results, shortened (F5)."""
-    opening = f"The limit of {limit.max:g} {UNITS[limit.name]} was reached before an answer was found."
+    opening = (
+        "The run was stopped before an answer was found."
+        if limit is None
+        else f"The limit of {limit.max:g} {UNITS[limit.name]} was reached before an answer was found."
+    )
     results = [result for step in steps for result in step.results if result.status == "ok"][-max_results:]
     if not results:
         return f"{opening}\nNo tool had given a result."

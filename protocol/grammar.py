@@ -51,7 +51,9 @@ RUN_TRANSITIONS: dict[tuple[RunPhase, type[RunEvent]], RunPhase] = {
     ("paused", RunFailed): "over",
     ("paused", RunCancelled): "over",
 }
-"""The run itself. Every other event needs the phase `running`; the end needs all calls and requests closed."""
+"""The run itself. Every other event needs the phase `running` or `paused`; the end needs all calls and requests closed."""
+
+_GOING: frozenset[RunPhase] = frozenset({"running", "paused"})
 
 CALL_TRANSITIONS: dict[type[RunEvent], dict[CallState | None, CallState]] = {
     ToolRequested: {None: "requested"},
@@ -74,7 +76,7 @@ class Grammar:
         """Whether `event` may come now. If so, the state moves on; if not, it stays."""
         admit = _RULES.get(type(event))
         if admit is None:
-            return self.phase == "running"
+            return self.phase in _GOING
         return admit(self, event)
 
     def restore(self, calls: Iterable[str], requests: Iterable[str]) -> None:
@@ -105,7 +107,7 @@ class Grammar:
         calls = self._calls
         state = calls.get(event.call)
         target = CALL_TRANSITIONS[type(event)].get(state)
-        if target is None or self.phase != "running":
+        if target is None or self.phase not in _GOING:
             return False
         if target != "finished":
             calls[event.call] = target
@@ -117,14 +119,14 @@ class Grammar:
 
     def question(self, event: ContinuationRequired | ApprovalRequired) -> bool:
         """Open a request."""
-        if self.phase != "running" or event.request in self._requests:
+        if self.phase not in _GOING or event.request in self._requests:
             return False
         self._requests[event.request] = None
         return True
 
     def resolution(self, event: ContinuationResolved | ApprovalResolved) -> bool:
         """Close a request."""
-        if self.phase != "running" or event.request not in self._requests:
+        if self.phase not in _GOING or event.request not in self._requests:
             return False
         del self._requests[event.request]
         return True

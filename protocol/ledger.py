@@ -1,21 +1,39 @@
 """The ledger: accounts in a tree, and reservations with numbers.
 
-A call is counted when it is *reserved*, on the run's account and on every account above it, in one synchronous
-step: parallel runs that share a budget cannot overshoot it. A reservation is then settled or released by its
-number, once; a second attempt does nothing. It is released only if the request never left (B1).
+A call is counted when it is *reserved*, on the run's account and on every account above it, in one synchronous step:
+parallel runs that share a budget cannot overshoot it. Tokens and cost are *held* for it once its request is known. It is
+then settled or released by its number, once; a second attempt does nothing. It is released only if the request never
+left (B1).
+
+An account's chain is the account and all above it, each once, nearest first: a run's own, that of the run that started
+it, the budgets of both, the runtime's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 import attrs
 import msgspec
 
-from .limits import LimitState
-from .usage import Tally, Usage
+from .limits import LimitName, Limits, LimitState
+from .spending import Books, Spending
+from .stopwatch import Stopwatch
+from .usage import Usage
 
-__all__ = ("Account", "AccountStatistics", "Grant")
+__all__ = ("RESERVATION_TRANSITIONS", "Account", "AccountStatistics", "Grant")
+
+ReservationState: TypeAlias = Literal["open", "held", "settled", "released"]
+RESERVATION_TRANSITIONS: dict[ReservationState, dict[str, ReservationState]] = {
+    "open": {"hold": "held", "settle": "settled", "release": "released"},
+    "held": {"settle": "settled", "release": "released"},
+    "settled": {},
+    "released": {},
+}
+"""Where a reservation may go: out of the ledger once, by being settled or given back, and nowhere after."""
+
+_ROUNDING = 1e-9  # sums of cents in binary: a share that is exactly used up is not exceeded
 
 
 class Grant(msgspec.Struct, frozen=True, gc=False):
@@ -34,10 +52,23 @@ class AccountStatistics:
     """The state of an account."""
 
     name: str
+    limits: Limits
     llm_calls: int
-    max_llm_calls: int | None
-    open_reservations: int
+    tool_calls: int
     usage: Usage
+    cost: float | None
+    """US dollars; `None` if the cost of any call is unknown."""
+    estimated_tokens: int
+    """Charged for calls that reported no usage."""
+    estimated_cost: float
+    open_reservations: int
+    work_seconds: float | None
+    """Counted against `wall_clock_seconds`; `None` where there is no such limit."""
+
+
+class _Held(msgspec.Struct, gc=False):
+    tokens: int = 0
+    cost: float = 0.0
 
 
 @attrs.define(eq=False)
@@ -45,83 +76,244 @@ class Account:
     """One node of the ledger's tree: a run, a budget that outlives runs, or the runtime."""
 
     name: str
-    max_llm_calls: int | None = None
-    parent: Account | None = None
-    holds_final_call: bool = False
+    limits: Limits = attrs.field(factory=Limits)
+    parents: tuple[Account, ...] = ()
+    clock: Callable[[], float] | None = attrs.field(default=None, kw_only=True)
+    """Monotonic seconds; needed for `wall_clock_seconds`."""
+    holds_final_call: bool = attrs.field(default=False, kw_only=True)
     """While set, the last call is held for this account's own final call: its children see one less (B2)."""
-    llm_calls: int = 0
-    tally: Tally = attrs.field(factory=Tally)
-    _open: set[int] = attrs.field(factory=set[int])
-    _last_number: int = 0
+    llm_calls: int = attrs.field(default=0, init=False)
+    tool_calls: int = attrs.field(default=0, init=False)
+    books: Books = attrs.field(factory=Books, init=False)
+    stopwatch: Stopwatch | None = attrs.field(default=None, init=False)
+    chain: tuple[Account, ...] = attrs.field(default=(), init=False)
+    """This account and all above it, each once, nearest first."""
+    holds_amounts: bool = attrs.field(default=False, init=False)
+    """Whether tokens or cost are limited anywhere on the chain."""
+    limits_cost: bool = attrs.field(default=False, init=False)
+    """Whether cost is."""
+    _limited: tuple[Account, ...] = attrs.field(default=(), init=False)
+    _open: dict[int, _Held | None] = attrs.field(factory=dict[int, _Held | None], init=False)
+    _last_number: int = attrs.field(default=0, init=False)
 
-    @property
-    def usage(self) -> Usage:
-        """What has been settled on this account and on those below it."""
-        return self.tally.total()
+    def __attrs_post_init__(self) -> None:
+        chain: dict[int, Account] = {id(self): self}
+        for parent in self.parents:
+            chain.update((id(account), account) for account in parent.chain if id(account) not in chain)
+        self.chain = tuple(chain.values())
+        if self.limits.wall_clock_seconds is not None:
+            if self.clock is None:
+                raise ValueError(f"account {self.name}: wall_clock_seconds needs a clock")
+            self.stopwatch = Stopwatch(self.limits.wall_clock_seconds, self.clock)
+        self._limited = tuple([account for account in self.chain if account.limits != _NO_LIMITS])
+        amounts = [(a.limits.max_total_tokens, a.limits.max_cost) for a in self._limited]
+        self.holds_amounts = any(tokens is not None or cost is not None for tokens, cost in amounts)
+        self.limits_cost = any(cost is not None for _, cost in amounts)
+
+    # ------------------------------------------------------------ model calls
 
     def refusal(self) -> LimitState | None:
         """The limit that would refuse a call of this account's run now, or `None`."""
-        for account in self._up():
-            if account.max_llm_calls is not None and account.free_calls(for_child=account is not self) < 1:
-                return account.limit_state()
+        for account in self._limited:
+            refused = account.refuses(for_child=account is not self)
+            if refused is not None:
+                return refused
         return None
 
     def reserve(self) -> Grant:
         """Count one call on this account and all above it, or on none of them. One step, no await."""
         last: Account | None = None
-        account: Account | None = self
-        while account is not None:
-            if account.max_llm_calls is not None:
-                free = account.free_calls(for_child=account is not self)
-                if free < 1:
-                    return Grant(0, account.limit_state())
-                if free == 1 and last is None:
-                    last = account
-            account = account.parent
-        account = self
-        while account is not None:
+        for account in self._limited:
+            for_child = account is not self
+            refused = account.refuses(for_child=for_child)
+            if refused is not None:
+                return Grant(0, refused)
+            if (
+                last is None
+                and account.limits.max_llm_calls is not None
+                and account.free_calls(for_child=for_child) == 1
+            ):
+                last = account
+        for account in self.chain:
             account.llm_calls += 1
-            account = account.parent
         self._last_number += 1
-        self._open.add(self._last_number)
-        return Grant(self._last_number, None, last.limit_state() if last is not None else None)
+        self._open[self._last_number] = None
+        return Grant(self._last_number, None, last.state_of("llm_calls") if last is not None else None)
 
-    def settle(self, number: int, usage: Usage) -> None:
+    def lacks(self, tokens: int, cost: float) -> LimitState | None:
+        """The limit that has no room for that many tokens and US dollars beside what is used and held, or `None`."""
+        for account in self._limited:
+            lacking = account.lacks_itself(tokens, cost)
+            if lacking is not None:
+                return lacking
+        return None
+
+    def lacks_itself(self, tokens: int, cost: float) -> LimitState | None:
+        """The same for this account alone."""
+        most = self.limits.max_total_tokens
+        if most is not None and self.books.charged_tokens + self.books.held_tokens + tokens > most:
+            return self.state_of("total_tokens")
+        highest = self.limits.max_cost
+        if highest is not None and self.books.charged_cost + self.books.held_cost + cost > highest * (1 + _ROUNDING):
+            return self.state_of("cost")
+        return None
+
+    def hold(self, number: int, tokens: int, cost: float) -> LimitState | None:
+        """Hold tokens and US dollars for reservation `number`, or none: the limit that has no room for them."""
+        if number not in self._open or self._open[number] is not None:
+            return None
+        lacking = self.lacks(tokens, cost)
+        if lacking is None:
+            self._open[number] = _Held(tokens, cost)
+            for account in self.chain:
+                account.books.hold(tokens, cost)
+        return lacking
+
+    def settle(self, number: int, spending: Spending) -> None:
         """Book what reservation `number` used. Settling or releasing it again does nothing."""
-        if number in self._open:
-            self._open.discard(number)
-            account: Account | None = self
-            while account is not None:
-                account.tally.add(usage)
-                account = account.parent
+        if number not in self._open:
+            return
+        held = self._open.pop(number)
+        for account in self.chain:
+            account.books.add(spending)
+            if held is not None:
+                account.books.hold(-held.tokens, -held.cost)
 
     def release(self, number: int) -> None:
         """Give reservation `number` back: only for a request that was never handed to the transport."""
-        if number in self._open:
-            self._open.discard(number)
-            for account in self._up():
-                account.llm_calls -= 1
+        if number not in self._open:
+            return
+        held = self._open.pop(number)
+        for account in self.chain:
+            account.llm_calls -= 1
+            if held is not None:
+                account.books.hold(-held.tokens, -held.cost)
 
     @property
     def open_reservations(self) -> tuple[int, ...]:
         """The numbers that are neither settled nor released."""
         return tuple(sorted(self._open))
 
-    def limit_state(self) -> LimitState:
-        """The account's limit of model calls, as of now."""
-        return LimitState("llm_calls", self.max_llm_calls or 0, self.llm_calls)
+    # ------------------------------------------------------------ tool bodies
 
-    def statistics(self) -> AccountStatistics:
-        """A frozen look at the account."""
-        return AccountStatistics(self.name, self.llm_calls, self.max_llm_calls, len(self._open), self.usage)
+    def enter_tools(self, wanted: int) -> tuple[int, LimitState | None]:
+        """Count up to `wanted` bodies: how many may be entered, and the limit that has no room for the rest."""
+        granted = wanted
+        short: Account | None = None
+        for account in self._limited:
+            most = account.limits.max_tool_calls
+            if most is not None and most - account.tool_calls < granted:
+                granted = max(0, most - account.tool_calls)
+                short = account
+        for account in self.chain:
+            account.tool_calls += granted
+        return granted, short.state_of("tool_calls") if short is not None else None
 
-    def _up(self) -> Iterator[Account]:
-        account: Account | None = self
-        while account is not None:
-            yield account
-            account = account.parent
+    def leave_tools(self, never_entered: int) -> None:
+        """Give back bodies that were counted and not entered."""
+        for account in self.chain:
+            account.tool_calls -= never_entered
+
+    def spent_tools(self) -> LimitState | None:
+        """The limit that lets no further tool body be entered, or `None`."""
+        for account in self._limited:
+            most = account.limits.max_tool_calls
+            if most is not None and account.tool_calls >= most:
+                return account.state_of("tool_calls")
+        return None
+
+    # ------------------------------------------------------------ what it stands at
+
+    @property
+    def usage(self) -> Usage:
+        """What has been settled on this account and on those below it."""
+        return self.books.tally.total()
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars settled on this account and those below it; `None` if the cost of any call is unknown."""
+        return self.books.cost
+
+    def ceiling(self, name: LimitName) -> float | None:
+        """How far this account's own limit may be raised: what those above it have left; `None`: no bound."""
+        rooms = [most - above.used_of(name) for above in self.chain[1:] if (most := above.limits.of(name)) is not None]
+        return min(rooms) if rooms else None
+
+    def extend(self, name: LimitName, grant: float) -> None:
+        """Raise this account's own limit, as a decision granted it."""
+        limits = self.limits
+        match name:
+            case "llm_calls" if limits.max_llm_calls is not None:
+                self.limits = attrs.evolve(limits, max_llm_calls=limits.max_llm_calls + int(grant))
+            case "tool_calls" if limits.max_tool_calls is not None:
+                self.limits = attrs.evolve(limits, max_tool_calls=limits.max_tool_calls + int(grant))
+            case "total_tokens" if limits.max_total_tokens is not None:
+                self.limits = attrs.evolve(limits, max_total_tokens=limits.max_total_tokens + int(grant))
+            case "cost" if limits.max_cost is not None:
+                self.limits = attrs.evolve(limits, max_cost=limits.max_cost + grant)
+            case "wall_clock" if limits.wall_clock_seconds is not None and self.stopwatch is not None:
+                self.limits = attrs.evolve(limits, wall_clock_seconds=limits.wall_clock_seconds + grant)
+                self.stopwatch.extend(grant)
+            case _:
+                pass
+
+    def used_of(self, name: LimitName) -> int | float:
+        """What is used of a limit of this account."""
+        match name:
+            case "llm_calls":
+                return self.llm_calls
+            case "tool_calls":
+                return self.tool_calls
+            case "total_tokens":
+                return self.books.charged_tokens
+            case "cost":
+                return self.books.charged_cost
+            case "wall_clock":
+                return self.stopwatch.used if self.stopwatch is not None else 0.0
+            case "tool_iterations":
+                return 0
+
+    def state_of(self, name: LimitName) -> LimitState:
+        """A limit of this account, as of now."""
+        return LimitState(name, self.limits.of(name) or 0, self.used_of(name))
 
     def free_calls(self, *, for_child: bool) -> int:
         """Calls that this account alone would still allow; a child does not see the one that is held."""
         held = 1 if for_child and self.holds_final_call else 0
-        return (self.max_llm_calls or 0) - self.llm_calls - held
+        return (self.limits.max_llm_calls or 0) - self.llm_calls - held
+
+    def statistics(self) -> AccountStatistics:
+        """A frozen look at the account."""
+        return AccountStatistics(
+            self.name,
+            self.limits,
+            self.llm_calls,
+            self.tool_calls,
+            self.usage,
+            self.cost,
+            self.books.estimated_tokens,
+            self.books.estimated_cost,
+            len(self._open),
+            self.stopwatch.used if self.stopwatch is not None else None,
+        )
+
+    def refuses(self, *, for_child: bool) -> LimitState | None:
+        """The limit of this account alone that would refuse a call now."""
+        limits = self.limits
+        if limits.max_llm_calls is not None and self.free_calls(for_child=for_child) < 1:
+            return self.state_of("llm_calls")
+        if (
+            limits.max_total_tokens is not None
+            and self.books.charged_tokens + self.books.held_tokens >= limits.max_total_tokens
+        ):
+            return self.state_of("total_tokens")
+        if limits.max_cost is not None and self.books.charged_cost + self.books.held_cost >= limits.max_cost * (
+            1 - _ROUNDING
+        ):
+            return self.state_of("cost")
+        if self.stopwatch is not None and self.stopwatch.over:
+            return self.state_of("wall_clock")
+        return None
+
+
+_NO_LIMITS = Limits()

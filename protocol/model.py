@@ -12,6 +12,7 @@ from .turns import Message, Turn, UserMessage
 
 __all__ = (
     "CallDelta",
+    "ForceTool",
     "Model",
     "ModelEmit",
     "ModelEvent",
@@ -24,8 +25,15 @@ __all__ = (
     "ToolDefinition",
 )
 
-ToolChoice: TypeAlias = Literal["auto", "none", "required"]
-"""Whether the model may, must not or must call a tool."""
+
+class ForceTool(msgspec.Struct, frozen=True, gc=False):
+    """The tool choice "call this one"."""
+
+    name: str
+
+
+ToolChoice: TypeAlias = Literal["auto", "none", "required"] | ForceTool
+"""Whether the model may, must not or must call a tool, or which one it must."""
 
 
 @attrs.frozen
@@ -51,6 +59,8 @@ class Profile:
     reports_sending: bool = False
     """The model emits `RequestSent` when a request is handed to the transport; a call that fails before it is given
     back to the budget. Where this is False, entering `turn()` counts as sent."""
+    count_tokens: Callable[[ModelRequest], int] | None = attrs.field(default=None, eq=False)
+    """Counts a request's input tokens; `None`: a quarter of its bytes is taken."""
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +76,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     max_tokens: int | None = None
     """The cap on output tokens; `None`: the provider's own."""
+    provider_options: Mapping[str, Any] | None = None
+    """Further fields of the provider's own request, sent as they are."""
 
     def conversation(self) -> list[Message]:
         """The messages to send, the tail last."""

@@ -37,6 +37,8 @@ class StepResult(msgspec.Struct, frozen=True, gc=False):
     """From the reservation of the call to the end of the step, waits for a decision included."""
     final: bool = False
     """The final call: made with tools off because of a limit."""
+    cost: float | None = None
+    """US dollars; `None`: unknown."""
 
 
 @attrs.frozen(kw_only=True)

@@ -6,18 +6,31 @@ tools of that turn. That guard is the whole of re-entry.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
+import msgspec
 
-from .events import ContinuationResolved
-from .limits import Counters, LimitName, Limits, LimitState
+from .events import ContinuationResolved, PendingCall
+from .limits import Counters, Limits, LimitState
 from .outcome import Outcome
 from .result import Finalized, RunResult, StepResult, StoppedBy
+from .spending import Spending
 from .turns import Message, ToolResult, Turn
 from .usage import Usage
 
-__all__ = ("Cancelled", "Failed", "FinalCall", "Finished", "QueuedMessage", "RunEnd", "RunState", "result_of")
+__all__ = (
+    "Cancelled",
+    "Failed",
+    "FinalCall",
+    "Finished",
+    "Kept",
+    "Pause",
+    "QueuedMessage",
+    "RunEnd",
+    "RunState",
+    "result_of",
+)
 
 
 @attrs.frozen
@@ -32,12 +45,36 @@ class QueuedMessage:
 class FinalCall:
     """The run is in its final call, or about to make it: tools are off and nothing goes on after it."""
 
-    limit: LimitState
-    """The limit whose instruction is used."""
+    limit: LimitState | None
+    """The limit whose instruction is used; `None`: a stop condition was met."""
     instruction: str | None = None
     """The transient last message; `None` until it has been made."""
     after_decision: bool = False
     """A gate declined or timed out: the finish reason is the limit's, whatever the model's was."""
+    stop_reason: str | None = None
+    """Why the condition stopped the run, where one did."""
+    stop_finish: str = "stop"
+    """The finish reason of the step after which it did."""
+
+
+@attrs.frozen
+class Kept:
+    """What a `prepare_step` hook changed for the rest of the run (H2)."""
+
+    system: str | msgspec.UnsetType | None = msgspec.UNSET
+    messages: tuple[Message, ...] | None = None
+    """Sent in place of the first `replaces` stored messages; the history is not changed."""
+    replaces: int = 0
+
+
+@attrs.define
+class Pause:
+    """The run waits for its caller to give the results of these calls (T7)."""
+
+    request: str
+    calls: tuple[PendingCall, ...]
+    results: dict[str, ToolResult] = attrs.field(factory=dict[str, ToolResult])
+    """What has been given."""
 
 
 @attrs.frozen
@@ -104,7 +141,7 @@ class RunState:
     """The call that is reserved and neither settled nor released; 0: none."""
     sent: bool = False
     """Whether the request of that reservation has been handed to the transport."""
-    spent: Usage | None = None
+    spent: Spending | None = None
     """What that reservation used, once it is known; it is settled with the next one, or by the finish."""
     turn: Turn | None = None
     """Answered by the model and not yet stored."""
@@ -113,14 +150,37 @@ class RunState:
     """Results of the turn's calls so far: the one record that history and events are settled from."""
     counted: bool = False
     """Whether this turn has been counted as a round."""
+    offered: tuple[str, ...] | None = None
+    """Names of the tools that the request of this turn offered; `None`: all of them (H3)."""
     decision: ContinuationResolved | None = None
     """The gate's answer to this turn."""
     open_request: str | None = None
     """The gate's question that waits for an answer."""
+    approvals: dict[str, str] = attrs.field(factory=dict[str, str])
+    """The requests for approval of this turn's calls, by call: asked again under the same id after a restart."""
+    pause: Pause | None = None
+    """The calls of this turn that wait for the caller."""
+    overrun: LimitState | None = None
+    """The limit that kept calls of this turn from running (B4)."""
+    tool_stop: str | None = None
+    """A tool of this turn ends the run, with this text (T6)."""
+    acting: str | None = None
+    """The agent that a hand-off gave the run to; `None`: the one that it began with."""
+    transfer: str | None = None
+    """The agent that this turn hands the run over to."""
+    kept: Kept = attrs.field(factory=Kept)
+    custom_data: Any = None
+    """Carried from step to step by the hooks; must encode as JSON to outlive a restart."""
+    continues: int = 0
+    """How often `continue_when` or `check_answer` kept the run going."""
+    obeyed_choice: bool = False
+    """The step before forced a tool choice and was obeyed (H3)."""
+    spent_choice: bool = False
+    """The agent's own forced tool choice has been obeyed."""
     final: FinalCall | None = None
     final_calls: int = 0
-    unfinalized: set[LimitName] = attrs.field(factory=set[LimitName])
-    """Limits whose instruction function failed: the run goes on as if their finalization were off."""
+    unfinalized: set[str] = attrs.field(factory=set[str])
+    """Limits (or `stop`) whose instruction function failed: the run goes on as if their finalization were off."""
     shown: list[str] = attrs.field(factory=list[str])
     """The visible text of the model call in flight, as far as it has been shown."""
     texts: list[str] = attrs.field(factory=list[str])
@@ -148,15 +208,18 @@ class RunState:
 
 def result_of(
     state: RunState,
-    end: RunEnd,
+    end: RunEnd | None,
     *,
     messages: tuple[Message, ...],
     usage: Usage,
     llm_calls: int,
+    cost: float | None,
     elapsed_seconds: float,
 ) -> RunResult:
-    """Fold a run into its result. For a failed or cancelled run it is the partial one."""
+    """Fold a run into its result. For a failed or cancelled run it is the partial one, and for a paused one too."""
     match end:
+        case None:
+            finished = Finished("pending_tools", state.steps[-1].finish_reason or "stop" if state.steps else "stop")
         case Finished():
             finished = end
         case Failed(code=code, limit=limit):
@@ -177,7 +240,7 @@ def result_of(
         messages=messages,
         usage=usage,
         context_tokens=state.context_tokens,
-        cost=None,
+        cost=cost,
         counters=state.counters(llm_calls),
         undelivered=tuple(message.text for message in state.steering),
         elapsed_seconds=elapsed_seconds,

@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Iterable, Sequence
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal, final
 
 import attrs
 import trio
 
 from protocol.errors import AgentBusy, AgentStopped, SpecError
-from protocol.events import AgentFailed, AgentSpawned, ErrorInfo
+from protocol.events import AgentFailed, AgentSpawned, AgentWarned, ErrorInfo
 from protocol.events import AgentStopped as AgentStoppedEvent
-from protocol.gate import RequestTable
 from protocol.history import History
 from protocol.ids import new_id
 from protocol.ledger import Account
 from protocol.limits import Limits
+from protocol.requests import RequestTable
 from protocol.run import RunState
 from protocol.stop import StopCondition
+from protocol.stopwatch import Activity
 from protocol.text import clean, is_visible
 from protocol.turns import Message
 
 from ..eventlog import EventReader, EventStream, RunLog
 from ..journal import Journal
-from ._context import RunContext, current_run
+from ._budgets import check_prices
+from ._callbacks import call_user
+from ._context import RunContext, current_activity, current_run
 from ._core import RunCore
+from ._driver import drive
 from ._policies import Continuation
 from ._run import Run
 from ._spec import AgentSpec, stop_conditions
-from ._star import run_star, watch_over
+from ._star import Drive, run_star, watch_over
 from ._threads import ToolThreads
 
 __all__ = ("Agent", "AgentStatistics")
 
+logger = logging.getLogger("onward")
 MAX_QUEUED_RUNS = 64
 
 
@@ -66,6 +72,7 @@ class Agent:
         account: Account,
         event_log_bytes: int = 256 * 1024,
         messages: Iterable[Message] = (),
+        spawn: Callable[[AgentSpec], Awaitable[Agent]] | None = None,
     ) -> None:
         self.id = new_id("agent")
         """Unique in the process and across restarts."""
@@ -73,6 +80,7 @@ class Agent:
         self._journal = journal
         self._threads = threads
         self._account = account
+        self._spawn = spawn
         self._history = History.load(messages)
         self._stream = EventStream(self.id, journal=journal, max_bytes=event_log_bytes)
         self._requests = RequestTable(clock=trio.current_time)
@@ -116,39 +124,64 @@ class Agent:
         limits: Limits | None = None,
         stop_when: Sequence[StopCondition] | None = None,
         continuation: Continuation | None = None,
+        custom_data: Any = None,
         context: Any = None,
         if_busy: Literal["refuse", "queue"] = "refuse",
     ) -> AsyncGenerator[Run, None]:
         """Start a run and hand it over; leaving the block before its end cancels it and waits for its terminal event.
 
         What is given here holds for this run, in place of the agent's own (R6). `context` is passed, untouched, to the
-        agent's callbacks. Started inside a tool of another run, it is a sub-agent's: it draws on that run's account.
+        agent's callbacks; `custom_data` is what its hooks carry from step to step. Started inside a tool of another run,
+        it is a sub-agent's: it draws on that run's account.
 
         Raises `SpecError` for a prompt or setting that cannot be right, `AgentBusy` if a run is going on and `if_busy`
         is `refuse` (or too many wait), `AgentStopped` if the agent takes no more runs.
         """
+        spec = self.spec.for_run(limits=limits, stop_when=stop_when, continuation=continuation)
+        async with self.open_run(prompt, spec, drive, custom_data=custom_data, context=context, if_busy=if_busy) as run:
+            yield run
+
+    @contextlib.asynccontextmanager
+    async def open_run(
+        self,
+        prompt: str,
+        spec: AgentSpec,
+        driver: Drive,
+        *,
+        custom_data: Any = None,
+        context: Any = None,
+        if_busy: Literal["refuse", "queue"] = "refuse",
+    ) -> AsyncGenerator[Run, None]:
+        """Start a run that `driver` drives. The runtime's own: use `run()`, or `manual_run()`."""
         if not isinstance(prompt, str) or not is_visible(prompt):
             raise SpecError(f"the prompt is empty: say what the agent should do; it is {prompt!r}")
         if if_busy not in {"refuse", "queue"}:
             raise SpecError(f"if_busy must be 'refuse' or 'queue'; it is {if_busy!r}")
-        spec = self.spec.for_run(limits=limits, stop_when=stop_when, continuation=continuation)
         owner = object()
         await self._take_turn(owner, if_busy)
-        if self._nursery is None or self._stop_reason is not None:
-            self._turn.release_on_behalf_of(owner)
-            raise AgentStopped(f"agent {self.name} has been stopped: {self._stop_reason or 'its runtime is closed'}")
-        caller = current_run.get()
-        core, stream = self._make_core(spec, clean(prompt), context, caller)
+        caller, activity = current_run.get(), current_activity.get()
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._turn.release_on_behalf_of, owner)
+            if self._nursery is None or self._stop_reason is not None:
+                raise AgentStopped(
+                    f"agent {self.name} has been stopped: {self._stop_reason or 'its runtime is closed'}"
+                )
+            core, stream = self._make_core(spec, clean(prompt), context, caller, activity)
+            undo.pop_all()
+        core.state.custom_data = custom_data
         before = stream.end
         self._core = core
         core.start()
+        if activity is not None:
+            activity.delegate()
         # From the caller's task, so that the run, its tools and its spans see the caller's context variables.
-        token = current_run.set(_context_of(core, stream))
+        tokens = current_run.set(self._context_of(core, stream)), current_activity.set(core.activity)
         try:
-            self._nursery.start_soon(self._serve, core, owner, name=f"{self.name}/{core.state.run}")
+            self._nursery.start_soon(self._serve, core, owner, driver, name=f"{self.name}/{core.state.run}")
             self._nursery.start_soon(watch_over, core, spec.cancel_grace_seconds, name=f"{self.name}/watchdog")
         finally:
-            current_run.reset(token)
+            current_run.reset(tokens[0])
+            current_activity.reset(tokens[1])
         siblings: list[RunCore] = caller.children if caller is not None else []
         siblings.append(core)
         try:
@@ -157,7 +190,12 @@ class Agent:
             core.cancel("its block was left before the end")
             with trio.move_on_after(spec.cancel_grace_seconds + 1, shield=True):
                 await core.over.wait()
+            if spec.on_run_end is not None:
+                with trio.move_on_after(spec.callback_timeout_seconds, shield=True):
+                    await core.closed.wait()
             siblings.remove(core)
+            if activity is not None:
+                activity.take_back()
 
     def stop(self, reason: str = "stopped") -> None:
         """Take no more runs; the one in hand ends at its next boundary. `stopped` is set when all has ended."""
@@ -220,40 +258,74 @@ class Agent:
             await self._turn.acquire_on_behalf_of(owner)
 
     def _make_core(
-        self, spec: AgentSpec, prompt: str, context: Any, parent: RunContext | None
+        self, spec: AgentSpec, prompt: str, context: Any, parent: RunContext | None, activity: Activity | None
     ) -> tuple[RunCore, EventStream]:
         path = () if parent is None else (*parent.path, self.name)
         stream = self._stream if parent is None else parent.stream
         run = new_id("run")
+        limits = spec.limits()
+        parents = [self._account if parent is None else parent.account]
+        if spec.budget is not None:
+            parents.append(spec.budget.account)
         account = Account(
             run,
-            max_llm_calls=spec.max_llm_calls,
-            parent=self._account if parent is None else parent.account,
+            limits,
+            tuple(parents),
+            clock=trio.current_time,
             holds_final_call=spec.llm_call_limit_finalization is not None,
         )
-        state = RunState(run, prompt, spec.limits(), path, window_max=spec.max_tool_iterations)
+        if account.limits_cost:
+            check_prices(1.0, spec.prices, spec.model.name)
+        watches = [above.stopwatch for above in account.chain if above.stopwatch is not None]
+        if activity is not None:
+            watches += [watch for watch in activity.watches if watch not in watches]
         core = RunCore(
             spec=spec,
-            state=state,
+            state=RunState(run, prompt, limits, path, window_max=spec.max_tool_iterations),
             log=RunLog(stream, run, path),
             history=self._history,
             account=account,
             requests=self._requests if parent is None else parent.requests,
             journal=self._journal,
             conditions=stop_conditions(spec),
-            tools={tool.name: tool for tool in spec.tools},
+            activity=Activity(tuple(watches)),
             context=context,
         )
         return core, stream
 
-    async def _serve(self, core: RunCore, owner: object) -> None:
+    def _context_of(self, core: RunCore, stream: EventStream) -> RunContext:
+        return RunContext(
+            core.run,
+            core.path,
+            core.account,
+            stream,
+            core.requests,
+            core.scope.deadline,
+            core.children,
+            core,
+            self._spawn,
+        )
+
+    async def _serve(self, core: RunCore, owner: object, driver: Drive) -> None:
         try:
-            await run_star(core, self._threads)
+            await run_star(core, self._threads, driver)
         finally:
+            if core.spec.on_run_end is not None:
+                await self._tell_end(core)
+            core.closed.set()
             self._turn.release_on_behalf_of(owner)
 
-
-def _context_of(core: RunCore, stream: EventStream) -> RunContext:
-    return RunContext(
-        core.state.run, core.log.agent_path, core.account, stream, core.requests, core.scope.deadline, core.children
-    )
+    async def _tell_end(self, core: RunCore) -> None:
+        """Tell `on_run_end`, on a cancel too: what it raises is an event and changes nothing (H4)."""
+        hook, result = core.spec.on_run_end, core.result
+        seconds = core.spec.callback_timeout_seconds
+        assert hook is not None
+        if result is None:
+            return
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + seconds):
+            try:
+                await call_user(hook, result, seconds=seconds)
+            except Exception as error:
+                logger.exception("on_run_end of agent %s failed", self.name)
+                text = f"on_run_end raised {type(error).__name__}"
+                self._stream.append(AgentWarned(agent=self.id, code="observer_failed", text=text))

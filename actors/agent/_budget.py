@@ -5,11 +5,11 @@ from __future__ import annotations
 import attrs
 
 from protocol.ledger import Account, Grant
-from protocol.usage import Usage
+from protocol.spending import Spending
 
 from ..kit import Ask, Mailbox
 
-__all__ = ("Budget", "Reserve")
+__all__ = ("BudgetActor", "Reserve")
 
 
 @attrs.define(eq=False)
@@ -18,11 +18,11 @@ class Reserve(Ask[Grant]):
 
     settle: int = 0
     """The number of the reservation to settle first; 0: none."""
-    spent: Usage | None = None
+    spent: Spending | None = None
 
 
 @attrs.define(eq=False)
-class Budget:
+class BudgetActor:
     """Owns the run's reservations."""
 
     account: Account

@@ -7,16 +7,18 @@ root's stream under an agent path, and asks in its root's table of requests (loo
 from __future__ import annotations
 
 import contextvars
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import attrs
 
-from protocol.gate import RequestTable
 from protocol.ledger import Account
+from protocol.requests import RequestTable
+from protocol.stopwatch import Activity
 
 from ..eventlog import EventStream
 
-__all__ = ("RunContext", "current_run")
+__all__ = ("RunContext", "current_activity", "current_run")
 
 
 @attrs.frozen(eq=False)
@@ -32,8 +34,16 @@ class RunContext:
     """On trio's clock; `inf` for none."""
     children: list[Any]
     """The runtime's own: the runs below it that are not over, which end before it does."""
+    core: Any
+    """The runtime's own: the run itself."""
+    spawn: Callable[[Any], Awaitable[Any]] | None
+    """Makes an agent of a spec, in the runtime that the run lives in."""
 
 
 _current: contextvars.ContextVar[RunContext | None] = contextvars.ContextVar("current_run", default=None)
 current_run = _current
 """The run that the present task works for, or `None`."""
+
+_activity: contextvars.ContextVar[Activity | None] = contextvars.ContextVar("current_activity", default=None)
+current_activity = _activity
+"""What the present task is a part of, where somebody measures its time: the body of a tool call, or a run."""

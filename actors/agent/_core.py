@@ -1,9 +1,4 @@
-"""One run, as the driver and its services share it: settings, state, and the ways out (log, history, ledger).
-
-`finish` needs no service and no await: it may be called after a crash, in a cancelled scope, or by the watchdog while
-a tool still ignores its cancel. Whatever has happened, it leaves a history in which every call has its result, events
-with one terminal at the end, a ledger without open reservations, and no open request.
-"""
+"""One run, as the driver and its services share it: settings, state, and the ways out (log, history, ledger)."""
 
 from __future__ import annotations
 
@@ -12,49 +7,30 @@ from typing import Any
 import attrs
 import trio
 
-from protocol.events import (
-    ContinuationOutcome,
-    ErrorInfo,
-    LimitReached,
-    MessageDropped,
-    RunCancelled,
-    RunFailed,
-    RunFinished,
-    RunResumed,
-    RunStarted,
-    StepFinished,
-    ToolFinished,
-)
-from protocol.gate import RequestTable
-from protocol.history import INTERRUPTED_TEXT, History
+from protocol.estimate import Estimator, turn_tokens
+from protocol.events import LimitReached, RunResumed, RunStarted, StepFinished, ToolFinished, Warned
+from protocol.history import History
 from protocol.ledger import Account
 from protocol.limits import LimitState
-from protocol.model import ToolDefinition
+from protocol.model import ModelRequest, ToolDefinition
 from protocol.normalise import Arguments, parse_arguments
+from protocol.requests import Ended, RequestTable
 from protocol.result import RunResult, StepResult
-from protocol.run import Cancelled, Failed, Finished, RunEnd, RunState, result_of
+from protocol.run import RunEnd, RunState, result_of
+from protocol.spending import Spending
 from protocol.stop import StopCondition
-from protocol.text import clean, is_visible
-from protocol.turns import (
-    AssistantMessage,
-    ReasoningPart,
-    TextPart,
-    ToolCall,
-    ToolResult,
-    ToolStatus,
-    Turn,
-    UserMessage,
-)
+from protocol.stopwatch import Activity
+from protocol.text import clean
+from protocol.turns import AssistantMessage, ReasoningPart, ToolCall, ToolResult, ToolStatus, Turn, UserMessage
 from protocol.usage import UNKNOWN_USAGE, Usage
 
 from ..eventlog import RunLog
 from ..journal import Journal
 from ..tools import Tool
+from ._hooks import StepOverrides
 from ._spec import AgentSpec
 
 __all__ = ("RunCore", "finish_word")
-
-ENDED_TEXT = "Not run: the run ended before this call began."
 
 
 @attrs.define(eq=False)
@@ -62,6 +38,7 @@ class RunCore:
     """Everything a run is made of but its tasks."""
 
     spec: AgentSpec
+    """Limits, gate, conditions and finalization: they stay for the whole run."""
     state: RunState
     log: RunLog
     history: History
@@ -69,12 +46,25 @@ class RunCore:
     requests: RequestTable
     journal: Journal
     conditions: tuple[StopCondition, ...]
-    tools: dict[str, Tool]
+    activity: Activity
+    """Whether the run works, or waits for somebody."""
     context: Any = None
-    """What the caller gave to `agent.run(context=)`."""
+    """What the caller gave to `agent.run(context=)`, or a hook put in its place."""
+    acting: AgentSpec = attrs.field(init=False)
+    """Model, system, tools, hooks and settings: those of the agent that a hand-off gave the run to, or `spec`."""
+    tools: dict[str, Tool] = attrs.field(init=False)
+    """The acting agent's."""
+    offered: dict[str, Tool] = attrs.field(init=False)
+    """Those that the request of the turn in hand offered: no other may run (H3)."""
     run: str = attrs.field(init=False)
     path: tuple[str, ...] = attrs.field(init=False)
     definitions: tuple[ToolDefinition, ...] = attrs.field(init=False)
+    """Of `tools`."""
+    estimator: Estimator = attrs.field(factory=Estimator)
+    estimate: int = 0
+    """Input tokens of the request in flight, by estimate, where anything needs it."""
+    request: ModelRequest | None = None
+    """The request of the turn in hand."""
     began: float = attrs.field(factory=trio.current_time)
     arguments: Arguments = attrs.field(factory=dict[str, dict[str, Any]])
     """Decoded arguments of the turn in hand."""
@@ -83,7 +73,7 @@ class RunCore:
     text: str = ""
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     cancel_reason: str | None = None
-    requests_end_as: ContinuationOutcome = "cancelled"
+    requests_end_as: Ended = "cancelled"
     """What becomes of a request that is open when the run ends."""
     coming_end: RunEnd | None = None
     """How the driver ended, while its services are still being joined."""
@@ -93,13 +83,44 @@ class RunCore:
     """Runs that a tool of this one has started and that are not over."""
     over: trio.Event = attrs.field(factory=trio.Event)
     """Set when the terminal event is out."""
+    closed: trio.Event = attrs.field(factory=trio.Event)
+    """Set when the star has joined and whoever observes the end has been told."""
     stirred: trio.Event = attrs.field(factory=trio.Event)
     """Set when the run is cancelled or over: what the watchdog waits for."""
+    rests: trio.Event = attrs.field(factory=trio.Event)
+    """Set when the run is over or paused: what `result()` waits for."""
+    submitted: trio.Event = attrs.field(factory=trio.Event)
+    """Set when all results that a pause waits for have been given."""
+    bodies_allowed: int = 0
+    """Tool bodies that the ledger has counted and that have not been entered."""
+    failure: Exception | None = None
+    """What a tool failed the run with (T6)."""
+    transfer: Any = None
+    """The hand-off of the turn in hand: a resolved call."""
+    steps_asked: int | None = None
+    """Steps that a reader of `run.steps()` has asked for; `None`: nobody holds the loop."""
+    steps_stirred: trio.Event = attrs.field(factory=trio.Event)
+    """Set, and made anew, whenever a step has ended or has been asked for."""
+    observed: int = 0
+    """Steps that `on_step` has been told of."""
+    overrides: StepOverrides | None = None
+    """What `run.override_next` set for the next step."""
 
     def __attrs_post_init__(self) -> None:
         self.run = self.log.run
         self.path = self.log.agent_path
-        self.definitions = tuple([tool.definition for tool in self.tools.values()])
+        self.act_as(self.spec)
+
+    def act_as(self, spec: AgentSpec) -> None:
+        """Go on with this agent's model, system, tools, hooks and settings."""
+        self.acting = spec
+        self.tools = self.offered = {tool.name: tool for tool in spec.tools}
+        self.definitions = tuple([tool.definition for tool in spec.tools])
+
+    @property
+    def asks(self) -> bool:
+        """Whether the run may come to ask anybody anything."""
+        return self.spec.continuation is not None or self.spec.may_ask_approval
 
     @property
     def elapsed_seconds(self) -> float:
@@ -109,7 +130,30 @@ class RunCore:
     @property
     def usage(self) -> Usage:
         """What the run and all it started have used, the step in hand included."""
-        return self.account.tally.total(self.state.spent)
+        spent = self.state.spent
+        return self.account.books.tally.total(None if spent is None else spent.usage)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars that the run and all it started have cost, the step in hand included; `None`: unknown."""
+        known = self.account.cost
+        spent = self.state.spent
+        if known is None or spent is None:
+            return known
+        return None if spent.cost is None else known + spent.cost
+
+    def spending_of(self, usage: Usage, turn: Turn | None, model: str) -> Spending:
+        """What a call used, as it is booked: what it did not report is charged as an estimate (B3)."""
+        prices = self.spec.prices
+        if prices is None and not self.account.holds_amounts:
+            return Spending(usage)
+        cost = prices.cost(model, usage) if prices is not None else None
+        if usage.complete:
+            return Spending(usage, cost)
+        output = turn_tokens(turn) if turn is not None else 0
+        tokens = max(0, self.estimate + output - usage.total_tokens)
+        guess = prices.estimate(model, input_tokens=self.estimate, output_tokens=output) if prices is not None else None
+        return Spending(usage, cost, tokens, 0.0 if cost is not None else guess or 0.0)
 
     def start(self) -> None:
         """Store the prompt and emit the first event."""
@@ -126,10 +170,10 @@ class RunCore:
         if state.turn is not None:
             self.hold(state.turn)
         else:
-            self._settle_ledger()  # a call that was in flight counts if it had been sent; it is made again as a new one
+            self.settle_ledger()  # a call that was in flight counts if it had been sent; it is made again as a new one
             state.spent = None
         asked = self.calls if state.final is None else ()
-        requests = () if state.open_request is None else (state.open_request,)
+        requests = [*([state.open_request] if state.open_request is not None else []), *state.approvals.values()]
         self.log.grammar.restore([call.id for call in asked if call.id not in state.results], requests)
         self.log.emit(RunResumed(run=self.run, agent_path=self.path, counters=state.counters(self.account.llm_calls)))
 
@@ -157,6 +201,25 @@ class RunCore:
             self.state.stop_requested = clean(reason)
             for request in self.log.grammar.open_requests:
                 self.requests.end(request, self.requests_end_as)
+            self.submitted.set()
+            self.stir_steps()
+
+    def warn(self, code: str, text: str, call: str | None = None) -> None:
+        """Tell a person something that changes nothing."""
+        self.log.emit(Warned(run=self.run, agent_path=self.path, code=code, text=text, call=call))
+
+    def stop_by_tool(self, text: str) -> None:
+        """A tool ends the run once the exchange is stored (T6); several texts stand in the order in which they came."""
+        before = self.state.tool_stop
+        self.state.tool_stop = clean(text) if not before else f"{before}\n\n{clean(text)}".rstrip()
+
+    @property
+    def time_is_up(self) -> LimitState | None:
+        """The limit of time that is reached, if one is."""
+        for account in self.account.chain:
+            if account.stopwatch is not None and account.stopwatch.over:
+                return account.state_of("wall_clock")
+        return None
 
     def reach(self, limit: LimitState) -> None:
         """Say that a limit changes the course (B6)."""
@@ -192,6 +255,40 @@ class RunCore:
         self.history.append_exchange(AssistantMessage(turn.parts), results, message)
         self.close_step(results)
 
+    def partial_result(self) -> RunResult:
+        """What the run has come to so far."""
+        return self.result_at(None)
+
+    def result_at(self, end: RunEnd | None) -> RunResult:
+        """The result of an end, or of a run that goes on."""
+        return result_of(
+            self.state,
+            end,
+            messages=tuple(self.history.view()),
+            usage=self.usage,
+            llm_calls=self.account.llm_calls,
+            cost=self.cost,
+            elapsed_seconds=self.elapsed_seconds,
+        )
+
+    def settle_ledger(self) -> None:
+        """Settle what was sent, give back what was not: also a grant that its asker never came to see."""
+        state = self.state
+        for number in self.account.open_reservations:
+            if number == state.reservation and state.spent is not None:
+                self.account.settle(number, state.spent)
+            elif number == state.reservation and state.sent:
+                self.account.settle(number, self.spending_of(UNKNOWN_USAGE, None, self.acting.model.name))
+            else:
+                self.account.release(number)
+        state.reservation = 0
+        state.spent = None
+
+    def stir_steps(self) -> None:
+        """A step has ended, or the next one has been asked for."""
+        self.steps_stirred.set()
+        self.steps_stirred = trio.Event()
+
     def close_step(self, results: tuple[ToolResult, ...] = ()) -> None:
         """The turn in hand has been handled."""
         state = self.state
@@ -202,11 +299,11 @@ class RunCore:
         reasoning = "".join([part.text for part in turn.parts if type(part) is ReasoningPart])
         final = state.final is not None
         calls = self.calls if results else ()
-        state.steps.append(
-            StepResult(
-                state.step, self.text, reasoning, calls, results, word, turn.usage, now - state.step_began, final
-            )
+        cost = state.spent.cost if state.spent is not None else None
+        step = StepResult(
+            state.step, self.text, reasoning, calls, results, word, turn.usage, now - state.step_began, final, cost
         )
+        state.steps.append(step)
         self.log.emit(
             StepFinished(
                 run=self.run,
@@ -217,92 +314,16 @@ class RunCore:
                 dropped_calls=turn.dropped_calls,
             )
         )
+        if self.steps_asked is not None:
+            self.stir_steps()
         state.step += 1
-        state.turn = state.outcome = state.decision = None
+        state.turn = state.outcome = state.decision = state.offered = state.overrun = None
         state.results = {}
+        state.approvals = {}
         state.counted = False
         self.arguments = {}
         self.calls = ()
         self.text = ""
-
-    def finish(self, end: RunEnd) -> None:
-        """End the run, once. Synchronous: needs no service."""
-        if self.log.over:
-            return
-        for child in tuple(self.children):
-            child.finish(Cancelled("the run that started it is over"))
-        self.end = end
-        state = self.state
-        for request in self.log.grammar.open_requests:
-            self.requests.end(request, self.requests_end_as)
-        state.open_request = None
-        self._settle_turn()
-        for message in state.steering:
-            self.log.emit(
-                MessageDropped(run=self.run, agent_path=self.path, message=message.id, reason="the run ended")
-            )
-        self._settle_ledger()
-        result = self.result = result_of(
-            state,
-            end,
-            messages=tuple(self.history.view()),
-            usage=self.account.usage,
-            llm_calls=self.account.llm_calls,
-            elapsed_seconds=self.elapsed_seconds,
-        )
-        limit = end.limit if isinstance(end, Failed) or (isinstance(end, Finished) and end.tell_limit) else None
-        if limit is not None:
-            self.reach(limit)
-        match end:
-            case Finished():
-                self.log.emit(RunFinished(run=self.run, agent_path=self.path, summary=result.summary()))
-            case Failed(code=code, message=text):
-                self.log.emit(
-                    RunFailed(run=self.run, agent_path=self.path, error=ErrorInfo(code, text), summary=result.summary())
-                )
-            case Cancelled(reason=reason):
-                self.log.emit(RunCancelled(run=self.run, agent_path=self.path, reason=reason, summary=result.summary()))
-        self.over.set()
-        self.stirred.set()
-
-    def _settle_turn(self) -> None:
-        state = self.state
-        turn = state.turn
-        if turn is None:
-            self._store_shown()
-            return
-        if not self.calls:
-            return
-        entered = self.log.grammar.open_calls
-        for call in self.calls:
-            if call.id not in state.results:
-                self.record(_unsettled(call, entered=entered.get(call.id, False)))
-        decision = state.decision
-        self.store_exchange(decision.message if decision is not None and decision.goes_on else None)
-
-    def _store_shown(self) -> None:
-        """Keep the visible text of a reply that did not come to its end (R3)."""
-        text = clean("".join(self.state.shown))
-        self.state.shown = []
-        if is_visible(text):
-            self.state.texts.append(text)
-            self.history.append(AssistantMessage((TextPart(text),), partial=True))
-
-    def _settle_ledger(self) -> None:
-        """Settle what was sent, give back what was not: also a grant that its asker never came to see."""
-        state = self.state
-        for number in self.account.open_reservations:
-            if number == state.reservation and (state.sent or state.spent is not None):
-                self.account.settle(number, state.spent or UNKNOWN_USAGE)
-            else:
-                self.account.release(number)
-        state.reservation = 0
-
-
-def _unsettled(call: ToolCall, *, entered: bool) -> ToolResult:
-    if entered:
-        return ToolResult(call.id, call.name, "interrupted", INTERRUPTED_TEXT, True)
-    return ToolResult(call.id, call.name, "not_run", ENDED_TEXT)
 
 
 def finish_word(turn: Turn) -> str | None:

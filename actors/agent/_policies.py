@@ -8,10 +8,22 @@ from typing import Literal, TypeAlias
 import attrs
 import msgspec
 
+from protocol.approval import ApprovalRequest, ApprovalResponse
 from protocol.errors import SpecError
 from protocol.gate import ContinuationRequest, ContinuationResponse
 
-__all__ = ("Continuation", "ContinuationFunction", "Remote", "always", "never", "remote", "up_to", "within")
+__all__ = (
+    "Approval",
+    "ApprovalFunction",
+    "Continuation",
+    "ContinuationFunction",
+    "Remote",
+    "always",
+    "never",
+    "remote",
+    "up_to",
+    "within",
+)
 
 ContinuationFunction: TypeAlias = Callable[
     [ContinuationRequest], ContinuationResponse | Awaitable[ContinuationResponse]
@@ -29,6 +41,11 @@ class Remote:
 
 Continuation: TypeAlias = ContinuationFunction | Remote
 """What may stand in `AgentSpec(continuation=)`."""
+
+ApprovalFunction: TypeAlias = Callable[[ApprovalRequest], ApprovalResponse | Awaitable[ApprovalResponse]]
+"""Asked before a call that needs approval runs. A plain function must not block."""
+Approval: TypeAlias = ApprovalFunction | Remote
+"""What may stand in `AgentSpec(approval=)`."""
 
 
 def remote(

@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Mapping, Sequence
+from typing import Any, final
 
 import attrs
+import trio
 
 from protocol.errors import (
+    AnswerRejected,
+    ApprovalProviderError,
     ContinuationProviderError,
+    HookError,
     RunCancelledError,
     RunFailedError,
     RunOver,
     SpecError,
     StopConditionError,
+    SubmissionRefused,
 )
-from protocol.events import ContinuationRequired, MessageQueued
-from protocol.gate import ContinuationResponse, DecisionReply
+from protocol.events import MessageQueued, PendingCall
 from protocol.ids import new_id
+from protocol.ledger import AccountStatistics
 from protocol.limits import Counters
+from protocol.requests import DecisionReply, Request, Response
 from protocol.result import RunResult
 from protocol.run import Cancelled, Failed, QueuedMessage
 from protocol.text import clean, is_visible
-from protocol.turns import Message
+from protocol.turns import Message, ToolResult
 
 from ..eventlog import EventReader, EventStream
+from ..tools import OutputUnfit, render_error, render_output
 from ._core import RunCore
+from ._hooks import StepOverrides
+from ._reading import StepReader
 
 __all__ = ("Run", "RunStatistics")
 
 _ERRORS: dict[str, type[RunFailedError]] = {
+    "answer_rejected": AnswerRejected,
+    "approval_provider_error": ApprovalProviderError,
+    "hook_error": HookError,
     "continuation_provider_error": ContinuationProviderError,
     "stop_condition_error": StopConditionError,
 }
@@ -41,7 +53,9 @@ class RunStatistics:
 
     run: str
     counters: Counters
+    account: AccountStatistics
     over: bool
+    paused: bool
     open_requests: int
     refused_events: int
     """Events that came where the grammar allows none: a fault of ours if it is not 0."""
@@ -80,15 +94,65 @@ class Run:
     def __aiter__(self) -> EventReader:
         return self.events()
 
-    async def result(self) -> RunResult:
-        """Wait for the end and return the result.
+    def steps(self) -> StepReader:
+        """An iterator of the run's finished steps that holds the loop (M1).
 
-        Raises `RunFailedError` (or its kind: `ContinuationProviderError`, `StopConditionError`) or `RunCancelledError`;
-        each has what the run had come to in `partial`.
+        The next model call is not made before the next step is asked for; between them, steer, stop, look at the
+        messages, or `override_next`. `result()` lets the loop go.
         """
-        await self._core.over.wait()
+        return StepReader(self._core)
+
+    def override_next(self, overrides: StepOverrides) -> None:
+        """Change the next step, over what `prepare_step` makes of it; a second call replaces the first."""
+        if not isinstance(overrides, StepOverrides):
+            raise SpecError(f"override_next takes StepOverrides(...); it is {overrides!r}")
+        self._core.overrides = overrides
+
+    @property
+    def pending(self) -> tuple[PendingCall, ...]:
+        """The calls whose results the run waits for; `submit` gives them (T7)."""
+        pause = self._core.state.pause
+        if pause is None or self._core.over.is_set():
+            return ()
+        return tuple([call for call in pause.calls if call.id not in pause.results])
+
+    def submit(self, results: Mapping[str, Any]) -> None:
+        """Give results of the caller's own tools, by call id: values as a tool returns them, or an exception.
+
+        A part of them is kept; with the last one the run goes on. Raises `SubmissionRefused` for an id that is not
+        waited for, or is answered already, and takes nothing then; `RunOver` after the end.
+        """
+        core = self._core
+        pause = core.state.pause
+        if core.over.is_set():
+            raise RunOver(f"run {self.id} has ended and takes no more results")
+        waiting = {call.id: call for call in self.pending}
+        unknown = [str(call) for call in results if call not in waiting]
+        if pause is None or unknown:
+            raise SubmissionRefused(
+                f"not waited for: {', '.join(unknown) or 'anything'}; waited for are {', '.join(waiting) or 'none'}"
+            )
+        most = core.acting.max_tool_output_chars
+        given = {call: _result_of(waiting[call], value, most) for call, value in results.items()}
+        pause.results.update(given)
+        if len(pause.results) == len(pause.calls):
+            core.rests = trio.Event()
+            core.submitted.set()
+            core.submitted = trio.Event()
+
+    async def result(self) -> RunResult:
+        """Wait for the end and return the result; at a pause, return what the run has come to (`pending_tools`).
+
+        Raises `RunFailedError` (or its kind: `HookError`, `AnswerRejected`, `ContinuationProviderError`,
+        `ApprovalProviderError`, `StopConditionError`) or `RunCancelledError`; each has what the run had come to in
+        `partial`.
+        """
+        self._core.steps_asked = None
+        self._core.stir_steps()
+        await self._core.rests.wait()
         end, result = self._core.end, self._core.result
-        assert result is not None
+        if result is None:
+            return self._core.partial_result()
         if isinstance(end, Failed):
             kind = _ERRORS.get(end.code, RunFailedError)
             raise kind(end.message, partial=result) from end.error
@@ -125,7 +189,7 @@ class Run:
         """Cancel the run now: what is running is cut, `result()` raises `RunCancelledError`."""
         self._core.cancel(reason)
 
-    async def decide(self, request: str, response: ContinuationResponse, *, by: str | None = "host") -> DecisionReply:
+    async def decide(self, request: str, response: Response, *, by: str | None = "host") -> DecisionReply:
         """Answer an open request. Raises `InvalidDecision` for what was not on offer; the request stays open.
 
         Late, repeated and misdirected answers change nothing: the reply says what stands.
@@ -135,7 +199,7 @@ class Run:
         return reply
 
     @property
-    def open_requests(self) -> tuple[ContinuationRequired, ...]:
+    def open_requests(self) -> tuple[Request, ...]:
         """The requests that wait for a decision, with `expires_in_seconds` as of when they were made."""
         return tuple(request for request, _ in self._core.requests.pending() if request.run == self.id)
 
@@ -145,7 +209,18 @@ class Run:
         return RunStatistics(
             self.id,
             core.state.counters(core.account.llm_calls),
+            core.account.statistics(),
             core.over.is_set(),
+            core.state.pause is not None,
             len(core.log.grammar.open_requests),
             core.log.refused,
         )
+
+
+def _result_of(call: PendingCall, value: Any, max_chars: int) -> ToolResult:
+    if isinstance(value, Exception):
+        return ToolResult(call.id, call.name, "error", render_error(value))
+    try:
+        return ToolResult(call.id, call.name, "ok", render_output(value, tool_name=call.name, max_chars=max_chars))
+    except OutputUnfit as error:
+        raise SubmissionRefused(str(error)) from error

@@ -10,7 +10,7 @@ import trio
 from protocol.errors import ModelError, ModelReplyError
 from protocol.events import ContentDelta, ReasoningDelta, ToolCallDelta
 from protocol.ids import new_id
-from protocol.model import CallDelta, ModelEmit, ModelEvent, ModelRequest, RequestSent, TextDelta
+from protocol.model import CallDelta, Model, ModelEmit, ModelEvent, ModelRequest, RequestSent, TextDelta
 from protocol.model import ReasoningDelta as ReasoningPiece
 from protocol.normalise import normalise
 from protocol.turns import Turn
@@ -27,6 +27,7 @@ class Think(Ask[Turn]):
     """Make one model call. Fails with what the model raises."""
 
     request: ModelRequest
+    model: Model
 
 
 @attrs.define(eq=False)
@@ -47,23 +48,24 @@ class Session:
     async def _think(self, message: Think) -> None:
         core = self.core
         core.history.check()
-        profile = core.spec.model.profile
+        model = message.model
+        profile = model.profile
         state = core.state
         state.sent = not profile.reports_sending
         try:
-            turn = await core.spec.model.turn(message.request, self._emitter())
+            turn = await model.turn(message.request, self._emitter())
             if not isinstance(turn, Turn):
-                raise ModelReplyError(f"model {core.spec.model.name} returned {type(turn).__name__}, not a Turn")
+                raise ModelReplyError(f"model {model.name} returned {type(turn).__name__}, not a Turn")
         except FOREIGN as error:
             failure = as_failure(error)
             if failure is None:
                 raise
             if isinstance(failure, ModelError) and failure.partial is not None:
-                state.spent = failure.partial.usage
+                state.spent = core.spending_of(failure.partial.usage, failure.partial, model.name)
             message.reply.fail(failure)
             return
         state.sent = True
-        state.spent = turn.usage
+        state.spent = core.spending_of(turn.usage, turn, model.name)
         turn, arguments = normalise(turn, knows_call=core.history.knows_call, max_calls=profile.max_calls_per_turn)
         core.arguments = arguments
         message.reply.set(turn)

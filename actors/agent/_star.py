@@ -8,45 +8,54 @@ outlived: the watchdog finishes the run after the grace time, and the agent take
 from __future__ import annotations
 
 import math
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import trio
 
 from protocol.errors import ActorCrashed, ActorGone
-from protocol.run import Cancelled, Failed
+from protocol.run import Cancelled, Failed, RunEnd
 from protocol.text import clean
 
 from ..kit import Mailbox, run_once
-from ._arbiter import Arbiter, Question
-from ._budget import Budget, Reserve
+from ._arbiter import Arbiter, ArbiterAsk
+from ._budget import BudgetActor, Reserve
 from ._core import RunCore
-from ._driver import Driver
+from ._ending import finish
 from ._foreign import leaves_of
+from ._services import Services
 from ._session import Session, Think
 from ._threads import ToolThreads
-from ._toolbox import RunTools, Toolbox
+from ._toolbox import Toolbox, ToolboxAsk
 
-__all__ = ("run_star", "watch_over")
+__all__ = ("Drive", "run_star", "watch_over")
 
 
-async def run_star(core: RunCore, threads: ToolThreads) -> None:
+Drive: TypeAlias = Callable[[RunCore, Services], Awaitable[RunEnd]]
+"""What drives a run: the engine's driver, or the user's own loop."""
+
+
+async def run_star(core: RunCore, threads: ToolThreads, drive: Drive) -> None:
     """Run a run to its end, whatever that is. Raises only what no run may swallow (an interrupt, a cancel)."""
     crash: Failed | None = None
     prefix = f"{core.spec.name}/{core.state.run}"
     budget = Mailbox[Reserve](f"{prefix}/budget", capacity=1)
     session = Mailbox[Think](f"{prefix}/session", capacity=1)
-    toolbox = Mailbox[RunTools](f"{prefix}/toolbox", capacity=1)
-    arbiter = Mailbox[Question](f"{prefix}/arbiter", capacity=1)
+    toolbox = Mailbox[ToolboxAsk](f"{prefix}/toolbox", capacity=1)
+    arbiter = Mailbox[ArbiterAsk](f"{prefix}/arbiter", capacity=1)
     try:
         with core.scope:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(run_once, Budget(core.account), budget, name=budget.name)
+                nursery.start_soon(run_once, BudgetActor(core.account), budget, name=budget.name)
                 nursery.start_soon(run_once, Session(core), session, name=session.name)
                 nursery.start_soon(run_once, Toolbox(core, threads), toolbox, name=toolbox.name)
-                if core.spec.continuation is not None:  # else there is nothing to ask it
+                if core.asks:  # else there is nothing to ask it
                     nursery.start_soon(run_once, Arbiter(core), arbiter, name=arbiter.name)
                 else:
                     arbiter.close()
-                core.coming_end = await Driver(core, budget.port, session.port, toolbox.port, arbiter.port).run()
+                core.activity.start()
+                core.coming_end = await drive(core, Services(budget.port, session.port, toolbox.port, arbiter.port))
+                core.activity.finish()  # what is left is bookkeeping: no tool above is timed out for it (N2)
                 core.stirred.set()
                 nursery.cancel_scope.cancel("the run is over")
     except* Exception as group:  # noqa: BLE001  the boundary of a run
@@ -54,7 +63,7 @@ async def run_star(core: RunCore, threads: ToolThreads) -> None:
     finally:
         # A cancel wins over what was raised while it was taking effect.
         cancelled = core.scope.cancel_called or trio.current_effective_deadline() == -math.inf
-        core.finish(core.coming_end or (None if cancelled else crash) or _cancelled(core))
+        finish(core, core.coming_end or (None if cancelled else crash) or _cancelled(core))
 
 
 def _crash_of(group: ExceptionGroup[Exception]) -> Failed:
@@ -73,7 +82,7 @@ async def watch_over(core: RunCore, grace_seconds: float) -> None:
     finally:
         with trio.move_on_after(grace_seconds, shield=True):
             await core.over.wait()
-        core.finish(core.coming_end or _cancelled(core))
+        finish(core, core.coming_end or _cancelled(core))
 
 
 def _cancelled(core: RunCore) -> Cancelled:

@@ -1,50 +1,48 @@
 """The toolbox actor: owns the tasks of the tools that run.
 
-Every call is resolved first (is the tool there, are the arguments right), then those that may run do, in one nursery
-per batch: a single call too, for it is the one path, and it keeps context variables apart. Results are entered in the
-run's record as they come; whatever way a body is left, its call has a result.
+The bodies of a turn run in one nursery per batch: a single call too, for it is the one path, and it keeps context
+variables apart. Results are entered in the run's record as they come; whatever way a body is left, its call has a result.
+
+Where `around_tool` stands around the calls, the batch has two parts: first every hook is entered, up to its `proceed()`;
+then, when the driver knows which calls may run, those go on into their bodies (H7).
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from types import CoroutineType
-from typing import Any, cast
+from typing import TypeAlias
 
 import attrs
 import trio
 
 from protocol.errors import ToolError
-from protocol.events import ToolStarted, Warned
-from protocol.history import INTERRUPTED_TEXT
-from protocol.text import clean, cut_middle
-from protocol.turns import ToolCall, ToolResult, ToolStatus
 
 from ..kit import Ask, Mailbox
-from ..tools import ArgumentsInvalid, OutputUnfit, Tool, render_error, render_output
+from ._around import Around
+from ._body import Body
 from ._core import RunCore
-from ._foreign import FOREIGN, as_failure
+from ._resolve import Ready
 from ._threads import ToolThreads
 
-__all__ = ("RunTools", "Toolbox")
+__all__ = ("EnterTools", "RunTools", "Toolbox", "ToolboxAsk")
 
 
 @attrs.define(eq=False)
 class RunTools(Ask[None]):
     """Run these calls of the turn in hand; the answer comes when each has its result in the record."""
 
-    calls: tuple[ToolCall, ...]
+    calls: list[Ready]
 
 
 @attrs.define(eq=False)
-class _Ready:
-    """A call that may run."""
+class EnterTools(Ask[list[Ready]]):
+    """Enter `around_tool` for these calls: the answer is those that wait to proceed. `RunTools` must follow."""
 
-    call: ToolCall
-    tool: Tool
-    arguments: dict[str, Any]
+    calls: list[Ready]
+
+
+ToolboxAsk: TypeAlias = RunTools | EnterTools
 
 
 @attrs.define(eq=False)
@@ -54,109 +52,67 @@ class Toolbox:
     core: RunCore
     threads: ToolThreads
 
-    async def run(self, mailbox: Mailbox[RunTools]) -> None:
+    async def run(self, mailbox: Mailbox[ToolboxAsk]) -> None:
         """Run one batch at a time; a batch whose asker leaves is cancelled."""
         async for message in mailbox:
-            ready = [ready for call in message.calls if (ready := self._resolve(call)) is not None]
-            async with trio.open_nursery() as batch:
-                message.reply.on_drop(partial(batch.cancel_scope.cancel, "the asker left"))
-                width = self.core.spec.max_parallel_tools
-                if width is None or width >= len(ready):
-                    for item in ready:
-                        run = self._run if item.tool.in_thread else self._run_entered
-                        batch.start_soon(run, item, name=item.call.name)
-                else:
-                    queue = iter(ready)
-                    for _ in range(width):
-                        batch.start_soon(self._run_in_turn, queue)
-            message.reply.set(None)
-
-    def _resolve(self, call: ToolCall) -> _Ready | None:
-        """Say that the call may run, or enter an error result that the model can act on."""
-        core = self.core
-        if call.id in core.state.results:
-            return None
-        tool = core.tools.get(call.name)
-        if tool is None:
-            offered = ", ".join(core.tools) or "none"
-            text = f"There is no tool named {call.name!r}. The tools are: {offered}."
-        elif call.malformed is not None:
-            raw = cut_middle(call.malformed, 1000)
-            text = f"The arguments of {call.name} must be one JSON object; nothing was run. They were: {raw}"
-        else:
-            try:
-                bound = tool.bind(core.arguments_of(call))
-            except ArgumentsInvalid as error:
-                text = str(error)
+            if isinstance(message, RunTools):
+                await self._run_batch(message)
             else:
-                return _Ready(call, tool, bound.arguments)
-        core.record(ToolResult(call.id, call.name, "error", clean(text)))
-        return None
+                await self._run_around(message, mailbox)
 
-    async def _run_in_turn(self, queue: Iterator[_Ready]) -> None:
-        for item in queue:
-            await self._run(item)
+    async def _run_batch(self, message: RunTools) -> None:
+        core, ready = self.core, message.calls
+        async with trio.open_nursery() as batch:
+            scope = batch.cancel_scope
+            message.reply.on_drop(partial(scope.cancel, "the asker left"))
+            width = core.acting.max_parallel_tools
+            if width is None or width >= len(ready):
+                for item in ready:
+                    batch.start_soon(self._run, Body(core, self.threads, item, scope), name=item.call.name)
+            else:
+                queue = iter([Body(core, self.threads, item, scope) for item in ready])
+                for _ in range(width):
+                    batch.start_soon(self._run_in_turn, queue)
+        message.reply.set(None)
 
-    async def _run(self, item: _Ready) -> None:
-        if not item.tool.in_thread:
-            await self._run_entered(item)
+    async def _run_in_turn(self, queue: Iterator[Body]) -> None:
+        for body in queue:
+            await self._run(body)
+
+    async def _run(self, body: Body) -> None:
+        if not body.item.tool.in_thread:
+            await body.run()
             return
         try:
             async with self.threads.slot():
                 # Up to the thread's start nothing can be cancelled from here on: `tool_started` says it is entered.
                 await trio.lowlevel.checkpoint_if_cancelled()
-                await self._run_entered(item)
+                await body.run()
         except ToolError as error:
-            self.core.record(ToolResult(item.call.id, item.call.name, "error", str(error)))
+            self.core.answer(body.item.call, "error", str(error))
 
-    async def _run_entered(self, item: _Ready) -> None:
-        """Enter the body; whatever way it is left, the call has its result."""
-        core = self.core
-        call = item.call
-        core.state.tool_calls += 1
-        core.log.emit(ToolStarted(run=core.run, agent_path=core.path, call=call.id, name=call.name))
-        status: ToolStatus = "interrupted"
-        text = INTERRUPTED_TEXT
-        try:
-            seconds = item.tool.timeout_seconds or core.spec.tool_timeout_seconds
-            status, text = await (self._call(item) if seconds is None else self._timed(item, seconds))
-        finally:
-            core.record(ToolResult(call.id, call.name, status, text, True))
-
-    async def _timed(self, item: _Ready, seconds: float) -> tuple[ToolStatus, str]:
-        with trio.move_on_after(seconds) as scope:
-            return await self._call(item)
-        assert scope.cancelled_caught
-        return "timed_out", f"The tool {item.tool.name} timed out after {seconds:g} seconds; it may have had an effect."
-
-    async def _call(self, item: _Ready) -> tuple[ToolStatus, str]:
-        tool = item.tool
-        try:
-            if tool.in_thread:
-                # The result is made text in the thread too: a huge one would hold up everybody here.
-                call = partial(self._call_blocking, item)
-                return "ok", await self.threads.run(call, partial(self._left_behind, item))
-            value: Any = tool.fn(**item.arguments)
-            if type(value) is CoroutineType or inspect.isawaitable(value):
-                value = await cast("Awaitable[Any]", value)
-            return "ok", self._render(tool, value)
-        except OutputUnfit as error:
-            return "error", clean(str(error))
-        except FOREIGN as error:
-            if as_failure(error) is None:
-                raise
-            return "error", render_error(error)
-
-    def _call_blocking(self, item: _Ready) -> str:
-        return self._render(item.tool, item.tool.fn(**item.arguments))
-
-    def _render(self, tool: Tool, value: object) -> str:
-        return render_output(value, tool_name=tool.name, max_chars=self.core.spec.max_tool_output_chars)
-
-    def _left_behind(self, item: _Ready) -> None:
-        text = (
-            f"the thread of {item.tool.name} ignores that its call is over and still runs; what it returns is dropped"
-        )
-        self.core.log.emit(
-            Warned(run=self.core.run, agent_path=self.core.path, code="thread_abandoned", text=text, call=item.call.id)
-        )
+    async def _run_around(self, message: EnterTools, mailbox: Mailbox[ToolboxAsk]) -> None:
+        async with trio.open_nursery() as batch:
+            scope = batch.cancel_scope
+            message.reply.on_drop(partial(scope.cancel, "the asker left"))
+            arounds = [
+                Around(Body(self.core, self.threads, item, scope)) for item in message.calls if not item.tool.external
+            ]
+            for around in arounds:
+                batch.start_soon(around.run, name=f"around {around.item.call.name}")
+            for around in arounds:
+                await around.arrived.wait()
+            waiting = {id(around.item) for around in arounds if around.waits}
+            message.reply.set([item for item in message.calls if item.tool.external or id(item) in waiting])
+            order = await anext(mailbox)
+            assert isinstance(order, RunTools)
+            order.reply.on_drop(partial(scope.cancel, "the asker left"))
+            allowed = {id(item) for item in order.calls}
+            width = trio.Semaphore(self.core.acting.max_parallel_tools or max(1, len(arounds)))
+            for around in arounds:
+                if id(around.item) not in allowed:
+                    around.refuse()
+                else:
+                    await width.acquire()
+                    around.proceed(width.release)
+        order.reply.set(None)

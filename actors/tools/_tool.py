@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, overload
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias, overload
 
 import attrs
 
@@ -18,9 +18,12 @@ from ._bound import Binder, Bound
 from ._docstring import first_paragraph
 from ._foreign import check_function, read_schema
 from ._schema import schema_of
-from ._signature import docstring_of, function_behind, function_entered, function_name, read_parameters
+from ._signature import Keywords, docstring_of, function_behind, function_entered, function_name, read_parameters
 
-__all__ = ("Tool", "as_tool", "tool")
+__all__ = ("NeedsApproval", "Tool", "as_tool", "external_tool", "tool")
+
+NeedsApproval: TypeAlias = bool | Callable[[dict[str, Any]], bool | Awaitable[bool]]
+"""Whether a call must be allowed before it runs: always, never, or as a function of its JSON arguments says."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -40,8 +43,22 @@ def _check_timeout(tool_: Tool, _field: attrs.Attribute[float | None], seconds: 
         )
 
 
+def _check_approval(tool_: Tool, _field: attrs.Attribute[Any], value: Any) -> None:
+    if not isinstance(value, bool) and not callable(value):
+        raise SpecError(
+            f"tool {tool_.name!r}: needs_approval must be True, False or a function of the arguments; it is {value!r}"
+        )
+
+
+def _check_ends_run(tool_: Tool, _field: attrs.Attribute[Any], value: Any) -> None:
+    if not isinstance(value, bool):
+        raise SpecError(f"tool {tool_.name!r}: ends_run must be True or False; it is {value!r}")
+
+
 def _foreign_binder(tool_: Tool) -> Binder:
     schema = read_schema(tool_.parameters, where=tool_.name)
+    if tool_.fn is None:
+        return foreign_binder(schema, Keywords(frozenset(), frozenset(), any_other=True, fixed=frozenset()))
     return foreign_binder(schema, check_function(tool_.fn, schema, where=tool_.name))
 
 
@@ -62,12 +79,18 @@ class Tool:
     """What it does and when to use it, for the model."""
     parameters: Mapping[str, Any] = attrs.field(repr=False)
     """A JSON Schema whose type is `object`. Do not change it."""
-    fn: Callable[..., Any]
-    """What runs: called with keyword arguments."""
+    fn: Callable[..., Any] | None
+    """What runs: called with keyword arguments; `None`: the caller of the run gives the result."""
     in_thread: bool = attrs.field(kw_only=True)
     """Whether `fn` blocks, so that it must run in a worker thread; else it is an async function."""
     timeout_seconds: float | None = attrs.field(default=None, kw_only=True, validator=_check_timeout)
     """How long one call may take; `None`: as the agent says."""
+    needs_approval: NeedsApproval = attrs.field(default=False, kw_only=True, repr=False, validator=_check_approval)
+    """Whether somebody must allow a call before it runs; or a function that says so of the call's JSON arguments."""
+    ends_run: bool = attrs.field(default=False, kw_only=True, repr=False, validator=_check_ends_run)
+    """The run ends once a call of this tool has succeeded, after the results of its turn are stored."""
+    target: Callable[[], Any] | None = attrs.field(default=None, kw_only=True, repr=False)
+    """Gives the agent that a call hands the run over to: see `handoff`."""
     _binder: Binder = attrs.field(
         default=attrs.Factory(_foreign_binder, takes_self=True), kw_only=True, repr=False, alias="binder"
     )
@@ -75,6 +98,17 @@ class Tool:
         default=attrs.Factory(_definition, takes_self=True), init=False, repr=False
     )
     """What a model is told."""
+
+    @property
+    def external(self) -> bool:
+        """Whether it has no body: the run pauses until its caller gives the result."""
+        return self.fn is None
+
+    def call(self, arguments: dict[str, Any]) -> Any:
+        """Call the function with bound arguments."""
+        if self.fn is None:
+            raise TypeError(f"tool {self.name} has no body")
+        return self.fn(**arguments)
 
     def bind(self, arguments: dict[str, Any]) -> Bound:
         """Validate decoded JSON arguments, and make keyword arguments for `fn` of them.
@@ -92,6 +126,8 @@ def tool(
     description: str | None = None,
     parameters: Mapping[str, Any] | None = None,
     timeout_seconds: float | None = None,
+    needs_approval: NeedsApproval = False,
+    ends_run: bool = False,
 ) -> Tool: ...
 
 
@@ -103,6 +139,8 @@ def tool(
     description: str | None = None,
     parameters: Mapping[str, Any] | None = None,
     timeout_seconds: float | None = None,
+    needs_approval: NeedsApproval = False,
+    ends_run: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -113,6 +151,8 @@ def tool(
     description: str | None = None,
     parameters: Mapping[str, Any] | None = None,
     timeout_seconds: float | None = None,
+    needs_approval: NeedsApproval = False,
+    ends_run: bool = False,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function: `tool(fn)`, `@tool`, or `@tool(name=..., timeout_seconds=...)`.
 
@@ -130,7 +170,13 @@ def tool(
     """
     if fn is None:
         return lambda fn: tool(
-            fn, name=name, description=description, parameters=parameters, timeout_seconds=timeout_seconds
+            fn,
+            name=name,
+            description=description,
+            parameters=parameters,
+            timeout_seconds=timeout_seconds,
+            needs_approval=needs_approval,
+            ends_run=ends_run,
         )
     if not callable(fn) or isinstance(fn, type):  # pyright: ignore[reportUnnecessaryComparison]
         raise SpecError(f"a tool is made of a function, a method or an object that can be called; this is {fn!r}")
@@ -155,7 +201,35 @@ def tool(
         fn,
         in_thread=not inspect.iscoroutinefunction(function_entered(fn)),
         timeout_seconds=timeout_seconds,
+        needs_approval=needs_approval,
+        ends_run=ends_run,
         binder=binder,
+    )
+
+
+def external_tool(
+    name: str,
+    description: str,
+    parameters: Mapping[str, Any],
+    *,
+    needs_approval: NeedsApproval = False,
+    ends_run: bool = False,
+    target: Callable[[], Any] | None = None,
+) -> Tool:
+    """A tool without a body: the run pauses at its calls, and goes on when `run.submit()` has given their results.
+
+    `parameters` is a JSON Schema whose type is `object`; arguments are checked as with `tool(parameters=)`. Raises
+    `SpecError`.
+    """
+    return Tool(
+        name,
+        description,
+        read_schema(parameters, where=name),
+        None,
+        in_thread=False,
+        needs_approval=needs_approval,
+        ends_run=ends_run,
+        target=target,
     )
 
 

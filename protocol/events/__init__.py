@@ -18,6 +18,7 @@ from ._ends import (
     AgentFailed,
     AgentSpawned,
     AgentStopped,
+    AgentWarned,
     RunCancelled,
     RunFailed,
     RunFinished,
@@ -36,6 +37,7 @@ from ._requests import (
 )
 from ._steps import (
     ContentDelta,
+    HandedOff,
     HopFinished,
     HopStarted,
     ModelRetry,
@@ -64,6 +66,7 @@ __all__ = (
     "AgentFailed",
     "AgentSpawned",
     "AgentStopped",
+    "AgentWarned",
     "ApprovalOutcome",
     "ApprovalRequired",
     "ApprovalResolved",
@@ -75,6 +78,7 @@ __all__ = (
     "Event",
     "EventUnion",
     "Finalizing",
+    "HandedOff",
     "HopFinished",
     "HopStarted",
     "LimitReached",

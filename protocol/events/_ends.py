@@ -10,6 +10,7 @@ __all__ = (
     "AgentFailed",
     "AgentSpawned",
     "AgentStopped",
+    "AgentWarned",
     "RunCancelled",
     "RunFailed",
     "RunFinished",
@@ -59,3 +60,11 @@ class AgentStopped(Event, frozen=True, kw_only=True):
 
     agent: str
     reason: str
+
+
+class AgentWarned(Event, frozen=True, kw_only=True, tag="agent_warning"):
+    """Something about the agent that a person should know and that changes nothing."""
+
+    agent: str
+    code: str
+    text: str

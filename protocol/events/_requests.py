@@ -92,14 +92,17 @@ ApprovalOutcome: TypeAlias = Literal["approved", "edited", "denied", "timed_out"
 
 
 class ApprovalRequired(RunEvent, frozen=True, kw_only=True):
-    """The question "may this call run, with exactly these arguments?"."""
+    """The question "may this call run, with exactly these arguments?": what an approval provider is given (T8)."""
 
     request: str
+    """Unique in the process and across restarts."""
     call: str
     name: str
     arguments: dict[str, Any]
+    """Validated; what is shown is what runs."""
     expires_in_seconds: float | None
     digest: str
+    """Of all that a person sees: a decision that carries another one was made on a stale view."""
 
 
 class ApprovalResolved(RunEvent, frozen=True, kw_only=True):
@@ -111,6 +114,12 @@ class ApprovalResolved(RunEvent, frozen=True, kw_only=True):
     by: str | None
     reason: str | None = None
     arguments: dict[str, Any] | None = None
+    """What runs in place of what was shown, if the call was edited."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the call may run."""
+        return self.outcome in {"approved", "edited"}
 
 
 class RunPaused(RunEvent, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from ._base import RunEvent
 
 __all__ = (
     "ContentDelta",
+    "HandedOff",
     "HopFinished",
     "HopStarted",
     "ModelRetry",
@@ -62,6 +63,13 @@ class ToolCallDelta(RunEvent, frozen=True, kw_only=True):
     text: str
     name: str = ""
     n: int = 1
+
+
+class HandedOff(RunEvent, frozen=True, kw_only=True):
+    """The run goes on with another agent's model, system, tools and settings."""
+
+    agent: str
+    model: str
 
 
 class HopStarted(RunEvent, frozen=True, kw_only=True):

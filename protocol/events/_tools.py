@@ -31,6 +31,8 @@ class ToolStarted(RunEvent, frozen=True, kw_only=True):
 
     call: str
     name: str
+    repaired: bool = False
+    """Arguments that had come as JSON text were decoded, as the schema wants them (T3)."""
 
 
 class ToolProgress(RunEvent, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from ._ends import (
     AgentFailed,
     AgentSpawned,
     AgentStopped,
+    AgentWarned,
     RunCancelled,
     RunFailed,
     RunFinished,
@@ -24,6 +25,7 @@ from ._requests import (
 )
 from ._steps import (
     ContentDelta,
+    HandedOff,
     HopFinished,
     HopStarted,
     ModelRetry,
@@ -52,6 +54,7 @@ EventUnion: TypeAlias = (
     RunStarted
     | StepStarted
     | ContentDelta
+    | HandedOff
     | ReasoningDelta
     | ToolCallDelta
     | ToolRequested
@@ -79,6 +82,7 @@ EventUnion: TypeAlias = (
     | AgentSpawned
     | AgentFailed
     | AgentStopped
+    | AgentWarned
     | RunFinished
     | RunFailed
     | RunCancelled

@@ -88,7 +88,7 @@ async def test_a_childs_calls_are_the_callers_too(autojump_clock: trio.testing.M
     assert ("done", "found") == (result.text, child_result.text)
     assert (4, 2, 4) == (result.counters.llm_calls, child_result.counters.llm_calls, total)
     assert (60, 30) == (result.usage.total_tokens, child_result.usage.total_tokens)
-    assert kin.accounts[0] is child._core.account.parent
+    assert (kin.accounts[0],) == child._core.account.parents
 
 
 async def test_a_callers_limit_bounds_its_children(autojump_clock: trio.testing.MockClock) -> None:

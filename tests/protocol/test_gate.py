@@ -8,7 +8,8 @@ import pytest
 
 from protocol.errors import InvalidDecision
 from protocol.events import ContinuationResolved
-from protocol.gate import REQUEST_TRANSITIONS, ContinuationResponse, DecisionReply, RequestTable, resolution_of
+from protocol.gate import ContinuationResponse
+from protocol.requests import CONTINUATION_TRANSITIONS, DecisionReply, RequestTable, resolution_of
 
 from .questions import question
 
@@ -119,9 +120,9 @@ def test_the_table_of_states_is_complete() -> None:
     """Out of `pending` once, to every outcome there is, and nowhere after."""
     outcomes = {"approved", "declined", "timed_out", "cancelled", "failed", "agent_ended"}
 
-    assert outcomes | {"pending"} == set(REQUEST_TRANSITIONS)
-    assert outcomes == REQUEST_TRANSITIONS["pending"]
-    assert {frozenset()} == {REQUEST_TRANSITIONS[outcome] for outcome in outcomes}
+    assert outcomes | {"pending"} == set(CONTINUATION_TRANSITIONS)
+    assert outcomes == CONTINUATION_TRANSITIONS["pending"]
+    assert {frozenset()} == {CONTINUATION_TRANSITIONS[outcome] for outcome in outcomes}
 
 
 def test_a_decision_that_is_not_offered_leaves_the_request_open() -> None:

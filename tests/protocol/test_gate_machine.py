@@ -10,7 +10,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from protocol.errors import InvalidDecision
 from protocol.events import ContinuationOutcome, ContinuationResolved
-from protocol.gate import ContinuationResponse, RequestTable, resolution_of
+from protocol.gate import ContinuationResponse
+from protocol.requests import RequestTable, resolution_of
 
 from .questions import question
 

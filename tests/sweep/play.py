@@ -136,7 +136,8 @@ def _watched_star(points: Points) -> Generator[list[Mailbox[Any]], None, None]:
             boxes.append(self)
 
     services: dict[str, Any] = {
-        name: tapped(getattr(star, name), name.lower(), points) for name in ("Budget", "Session", "Toolbox", "Arbiter")
+        name: tapped(getattr(star, name), name.removesuffix("Actor").lower(), points)
+        for name in ("BudgetActor", "Session", "Toolbox", "Arbiter")
     }
     with mock.patch.multiple(star, Mailbox=Watched, **services):
         yield boxes

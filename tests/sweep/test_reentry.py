@@ -13,16 +13,18 @@ import trio.testing
 
 from actors import Agent, AgentSpec, ContinuationResponse, Run, open_runtime, remote
 from actors.agent._core import RunCore
+from actors.agent._driver import drive
 from actors.agent._star import run_star
 from actors.eventlog import EventStream, RunLog
 from protocol.codec import decode, encode
 from protocol.events import ContentDelta, ContinuationRequired, Event, RunResumed
-from protocol.gate import RequestTable
 from protocol.history import History
 from protocol.ledger import Account
 from protocol.limits import Counters
+from protocol.requests import RequestTable
 from protocol.result import RunResult
 from protocol.run import RunState
+from protocol.stopwatch import Activity
 from protocol.turns import AssistantMessage, Message, ToolMessage, ToolResult, UserMessage
 
 from .world import KnowingModel, World
@@ -127,7 +129,7 @@ class Resumed:
             requests=RequestTable(clock=trio.current_time),
             journal=Barriers(),
             conditions=(),
-            tools={tool.name: tool for tool in spec.tools},
+            activity=Activity(()),
         )
         core.resume()
         with trio.fail_after(3600):
@@ -138,7 +140,7 @@ class Resumed:
 
     async def _drive(self, core: RunCore, stream: EventStream) -> None:
         async with open_runtime() as runtime, trio.open_nursery() as nursery:
-            nursery.start_soon(run_star, core, runtime._threads)
+            nursery.start_soon(run_star, core, runtime._threads, drive)
             await self._decide(Run(core, stream, 0))
 
     async def _decide(self, run: Run) -> None:

@@ -81,6 +81,7 @@ def test_none_is_off() -> None:
 
 
 def plain(context: FinalizationContext) -> str:
+    assert context.limit is not None
     return f"{context.limit.name} {context.limit.used}/{context.limit.max}: {context.prompt} for {context.context}"
 
 

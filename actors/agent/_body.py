@@ -1,0 +1,178 @@
+"""The body of one tool call: entered, timed, and left with a result, whatever way it is left."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from types import CoroutineType
+from typing import Any, cast
+
+import attrs
+import msgspec
+import trio
+
+from protocol.errors import FailRun, StopRun, ToolError
+from protocol.events import ToolStarted
+from protocol.history import INTERRUPTED_TEXT
+from protocol.stopwatch import Activity, Stopwatch
+from protocol.text import clean, cut_middle
+from protocol.turns import ToolResult, ToolStatus
+
+from ..tools import OutputUnfit, render_error, render_output
+from ._context import current_activity
+from ._core import RunCore
+from ._ending import TIME_TEXT
+from ._foreign import FOREIGN, as_failure
+from ._resolve import Ready
+from ._threads import ToolThreads
+
+__all__ = ("Body", "ToolTimedOut")
+
+
+class ToolTimedOut(ToolError):
+    """What `proceed()` raises when the body took longer than it may."""
+
+
+@attrs.define(eq=False)
+class Body:
+    """A call that may run, and where."""
+
+    core: RunCore
+    threads: ToolThreads
+    item: Ready
+    batch: trio.CancelScope
+    """Of all calls of the turn: cancelled where one of them fails the run."""
+
+    async def run(self) -> None:
+        """Enter the body and record its result."""
+        status: ToolStatus = "interrupted"
+        text = INTERRUPTED_TEXT
+        self.enter()
+        try:
+            status, text = await self._outcome()
+        finally:
+            self.record(status, text)
+
+    def enter(self) -> None:
+        """Count the body, and say that it is entered."""
+        core, call = self.core, self.item.call
+        core.state.tool_calls += 1
+        core.bodies_allowed -= 1
+        event = ToolStarted(
+            run=core.run, agent_path=core.path, call=call.id, name=call.name, repaired=self.item.repaired
+        )
+        core.log.emit(event)
+
+    def record(self, status: ToolStatus, text: str) -> None:
+        """Enter the result of a body that was entered."""
+        call = self.item.call
+        if status == "interrupted" and self.core.time_is_up is not None:
+            status, text = "timed_out", TIME_TEXT
+        if self.item.edited:
+            shown = cut_middle(msgspec.json.encode(self.item.shown).decode(), 1000)
+            text = f"(A person changed the arguments; it ran with {shown})\n{text}"
+        self.core.record(ToolResult(call.id, call.name, status, text, True))
+
+    async def _outcome(self) -> tuple[ToolStatus, str]:
+        try:
+            if self.item.tool.in_thread:
+                # The result is made text in the thread too: a huge one would hold up everybody here.
+                text = await self.timed(partial(self._in_thread, lambda: self.render(self._call())))
+            else:
+                text = self.render(await self.timed(self._in_task))
+        except FOREIGN as error:
+            return self.outcome_of(error)
+        return self.succeed(text)
+
+    def succeed(self, text: str) -> tuple[ToolStatus, str]:
+        """The outcome of a body that returned."""
+        if self.item.tool.ends_run:
+            self.core.stop_by_tool("")
+        return "ok", text
+
+    def outcome_of(self, error: BaseException) -> tuple[ToolStatus, str]:
+        """The outcome of a body that raised. Raises what no tool may swallow."""
+        failure = as_failure(error)
+        match failure:
+            case None:
+                raise error
+            case OutputUnfit():
+                return "error", clean(str(failure))
+            case ToolTimedOut():
+                return "timed_out", str(failure)
+            case StopRun(text=text):
+                self.core.stop_by_tool(text)
+                return "ok", clean(text) or "The run is stopped."
+            case FailRun(cause=cause):
+                self.core.failure = self.core.failure or cause
+                self.batch.cancel("a tool failed the run")
+                return "error", render_error(cause)
+            case _:
+                return "error", render_error(error)
+
+    async def value(self) -> Any:
+        """What the body returns, raising what it raises."""
+        return await self.timed(partial(self._in_thread, self._call) if self.item.tool.in_thread else self._in_task)
+
+    async def timed(self, fn: Callable[[], Awaitable[Any]]) -> Any:
+        """Call `fn` within the tool's time, which stands still while its agent waits for a decision (N3)."""
+        core = self.core
+        seconds = self.item.tool.timeout_seconds or core.acting.tool_timeout_seconds
+        watches = core.activity.watches
+        if seconds is None and not watches:
+            return await fn()
+        with trio.CancelScope() as scope, _working(watches, seconds, scope):
+            return await fn()
+        assert scope.cancelled_caught
+        raise ToolTimedOut(
+            f"The tool {self.item.tool.name} timed out after {seconds:g} seconds; it may have had an effect."
+        )
+
+    async def _in_task(self) -> Any:
+        value = self._call()
+        if type(value) is CoroutineType or inspect.isawaitable(value):
+            value = await cast("Awaitable[Any]", value)
+        return value
+
+    async def _in_thread(self, fn: Callable[[], Any]) -> Any:
+        return await self.threads.run(fn, self._left_behind)
+
+    def _call(self) -> Any:
+        return self.item.tool.call(self.item.arguments)
+
+    def render(self, value: object) -> str:
+        """The text of a value that the tool returned. Raises `OutputUnfit`."""
+        limit = self.core.acting.max_tool_output_chars
+        return render_output(value, tool_name=self.item.tool.name, max_chars=limit)
+
+    def _left_behind(self) -> None:
+        name = self.item.tool.name
+        text = f"the thread of {name} ignores that its call is over and still runs; what it returns is dropped"
+        self.core.warn("thread_abandoned", text, self.item.call.id)
+
+
+@contextmanager
+def _working(
+    watches: tuple[Stopwatch, ...], seconds: float | None, scope: trio.CancelScope
+) -> Generator[None, None, None]:
+    """Be an activity of its own: what the body starts counts in its place."""
+    if seconds is not None:
+        own = Stopwatch(seconds, trio.current_time)
+
+        def move() -> None:
+            deadline = own.deadline
+            scope.deadline = math.inf if deadline is None else deadline
+
+        own.watchers.append(move)
+        watches = (*watches, own)
+    activity = Activity(watches)
+    token = current_activity.set(activity)
+    activity.start()
+    try:
+        yield
+    finally:
+        activity.finish()
+        current_activity.reset(token)

@@ -1,0 +1,168 @@
+"""A turn with calls: the gate or the limit, the tools, the exchange (steps 8 to 10 of loop.md section 3)."""
+
+from __future__ import annotations
+
+from protocol.events import ContinuationResolved, PendingCall, RunPaused, RunResumed
+from protocol.finalization import UNITS
+from protocol.ids import new_id
+from protocol.limits import finish_reason_for
+from protocol.run import Finished, Pause, RunEnd
+from protocol.turns import ToolCall, Turn
+
+from ._approvals import approved
+from ._callbacks import EndRun, failed
+from ._core import RunCore, finish_word
+from ._gate import ask_gate, decline, end_at_limit, leave_unrun, stopped, stopped_at_gate
+from ._handoff import hand_over, set_aside_transfers, take_transfer
+from ._resolve import Ready, resolve
+from ._services import Services
+from ._toolbox import EnterTools, RunTools
+
+__all__ = ("handle_calls", "run_calls")
+
+DISCARDED_TEXT = "Tool execution canceled by user during continuation."
+CUT_TEXT = (
+    "Not run: your output was cut by the token limit before the tool calls were complete, and nothing was run."
+    " Write less before the call, or split the work into smaller calls."
+)
+
+
+async def handle_calls(core: RunCore, services: Services, turn: Turn) -> RunEnd | None:
+    """Answer every call of the turn in hand, and store the exchange. Raises `EndRun`."""
+    state = core.state
+    if state.decision is None and not state.counted and state.window_is_full():
+        end = await _gate(core, services)
+        if end is not None:
+            return end
+    decision = state.decision
+    if decision is not None and not decision.goes_on:
+        decline(core, decision)
+        return None
+    outcome = state.outcome
+    assert outcome is not None
+    await _answer_all(core, services, decision, cut=outcome.cut)
+    overrun, word = state.overrun, finish_word(turn) or "stop"
+    core.store_exchange(decision.message if decision is not None else None)
+    if not outcome.cut:
+        state.reasks = 0
+    elif state.reasks >= core.spec.max_reasks:
+        return Finished("model", "length")
+    else:
+        state.reasks += 1
+        state.reasked_as = "length"
+    if state.tool_stop is not None:
+        return Finished("tool", word, closing_text=state.tool_stop)
+    hand_over(core)
+    if overrun is not None and not _goes_on_after(core):
+        return Finished(overrun.name, finish_reason_for(overrun.name), limit=overrun, tell_limit=True)
+    return None
+
+
+async def _answer_all(core: RunCore, services: Services, decision: ContinuationResolved | None, *, cut: bool) -> None:
+    """Give every call its result: the discarded ones at once, the rest as a round."""
+    state = core.state
+    for call in core.calls:
+        if decision is not None and call.id in decision.discarded:
+            core.answer(call, "discarded", decision.tool_message or DISCARDED_TEXT)
+    left = tuple([call for call in core.calls if call.id not in state.results])
+    if not left and decision is not None:
+        return
+    if not state.counted:
+        state.counted = True
+        state.window += 1
+        state.tool_iterations += 1
+    if cut:
+        for call in left:
+            core.answer(call, "error", CUT_TEXT)
+    elif left:
+        await run_calls(core, services, left)
+
+
+def _goes_on_after(core: RunCore) -> bool:
+    """Whether a used-up allowance of tool calls leads to a final call or to the gate, and not to the end (B4)."""
+    spec = core.spec
+    finalizes = spec.tool_iteration_limit_finalization is not None and "tool_calls" not in core.state.unfinalized
+    return finalizes or "tool_calls" in spec.gate_on
+
+
+async def run_calls(core: RunCore, services: Services, calls: tuple[ToolCall, ...]) -> None:
+    """Resolve the calls, have those approved that need it, and run what may run. Raises `EndRun`."""
+    ready = [item for call in calls if (item := resolve(core, call)) is not None]
+    if not ready:
+        return
+    entered = core.acting.around_tool is not None
+    if entered:
+        ready = await services.toolbox.ask(EnterTools(ready))
+    if any(item.tool.needs_approval is not False for item in ready):
+        ready = await approved(core, services, ready)
+    ready = set_aside_transfers(core, ready)
+    bodies = [item for item in ready if not item.tool.external]
+    granted, overrun = core.account.enter_tools(len(bodies))
+    if overrun is not None:
+        core.state.overrun = overrun
+        text = f"Not run: the limit of {overrun.max:g} {UNITS[overrun.name]} was reached."
+        for item in bodies[granted:]:
+            core.answer(item.call, "not_run", text)
+    core.bodies_allowed += granted
+    if granted or entered:
+        if core.journal.durable:
+            await core.journal.flushed()
+        core.activity.wait()
+        try:
+            await services.toolbox.ask(RunTools(bodies[:granted]))
+        finally:
+            core.activity.resume()
+    if core.failure is not None:
+        raise EndRun(failed("tool_failed_run", "a tool", core.failure))
+    external = [item for item in ready if item.tool.external]
+    if external:
+        await _wait_for_caller(core, external)
+    take_transfer(core)
+
+
+async def _wait_for_caller(core: RunCore, calls: list[Ready]) -> None:
+    """Pause until the caller has given the results of its own tools (T7). Raises `EndRun` if the run is stopped."""
+    state = core.state
+    pause = state.pause
+    if pause is None:
+        pending = tuple([PendingCall(item.call.id, item.call.name, item.shown) for item in calls])
+        pause = state.pause = Pause(new_id("q"), pending)
+    core.log.emit(RunPaused(run=core.run, agent_path=core.path, request=pause.request, calls=pause.calls))
+    core.rests.set()
+    core.activity.wait()
+    try:
+        if state.stop_requested is None and len(pause.results) < len(pause.calls):
+            await core.submitted.wait()
+    finally:
+        core.activity.resume()
+    core.log.emit(RunResumed(run=core.run, agent_path=core.path, counters=state.counters(core.account.llm_calls)))
+    state.pause = None
+    for call in pause.calls:
+        result = pause.results.get(call.id)
+        if result is not None:
+            core.record(result)
+            if result.status == "ok" and core.offered[call.name].ends_run:
+                core.stop_by_tool("")
+    if len(pause.results) < len(pause.calls):
+        leave_unrun(core, "Not run: the run was stopped.")
+        raise EndRun(stopped(core))
+
+
+async def _gate(core: RunCore, services: Services) -> RunEnd | None:
+    """The window is full and the model wants tools: end at the limit, or ask whether it may go on (G1)."""
+    state = core.state
+    if core.spec.continuation is None:
+        return end_at_limit(core, state.tool_limit())
+    if state.stop_requested is not None:
+        return stopped_at_gate(core)
+    refusal = core.account.refusal()
+    if refusal is not None:
+        return end_at_limit(core, refusal)
+    decision = await ask_gate(core, services, state.tool_limit())
+    state.decision = decision
+    if decision.outcome in {"cancelled", "agent_ended"}:
+        return stopped_at_gate(core)
+    if decision.goes_on:
+        state.window = 0
+        state.window_max = int(decision.granted or 0) or core.spec.max_tool_iterations
+    return None
