@@ -6,6 +6,7 @@ from protocol.finalization import FinalizationContext
 from protocol.gate import ContinuationRequest, ContinuationResponse
 from protocol.limits import Limits
 from protocol.model import ForceTool
+from protocol.prune import prune_messages, unanswered_calls
 from protocol.requests import DecisionReply
 from protocol.result import RunResult
 from protocol.stop import StopState, has_tool_call, is_loop_finished, is_step_count, max_steps
@@ -13,21 +14,34 @@ from protocol.stop import StopState, has_tool_call, is_loop_finished, is_step_co
 from .agent import (
     Agent,
     AgentSpec,
+    Background,
     Budget,
     CallConfig,
     LimitsWarning,
+    Loop,
     PendingTool,
     Run,
     StepOverrides,
     StepState,
     always,
+    append_exchange,
+    ask_agent,
+    ask_model,
+    background_agent,
+    evaluate_stop,
+    execute_tools,
+    generate_step,
     handoff,
     never,
     remote,
+    should_continue,
+    start_agent,
+    sub_agent,
     up_to,
     within,
 )
 from .eventlog import EventsLost
+from .generate import generate, stream
 from .runtime import Runtime, open_runtime
 from .tools import Tool, external_tool, files, tool
 
@@ -36,6 +50,7 @@ __all__ = (
     "AgentSpec",
     "ApprovalRequest",
     "ApprovalResponse",
+    "Background",
     "Budget",
     "CallConfig",
     "ContinuationRequest",
@@ -47,6 +62,7 @@ __all__ = (
     "ForceTool",
     "Limits",
     "LimitsWarning",
+    "Loop",
     "PendingTool",
     "Run",
     "RunResult",
@@ -58,11 +74,19 @@ __all__ = (
     "Tool",
     "ToolError",
     "always",
+    "append_exchange",
     "approve",
+    "ask_agent",
+    "ask_model",
+    "background_agent",
     "deny",
     "edit",
+    "evaluate_stop",
+    "execute_tools",
     "external_tool",
     "files",
+    "generate",
+    "generate_step",
     "handoff",
     "has_tool_call",
     "is_loop_finished",
@@ -70,8 +94,14 @@ __all__ = (
     "max_steps",
     "never",
     "open_runtime",
+    "prune_messages",
     "remote",
+    "should_continue",
+    "start_agent",
+    "stream",
+    "sub_agent",
     "tool",
+    "unanswered_calls",
     "up_to",
     "within",
 )

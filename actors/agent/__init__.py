@@ -4,11 +4,14 @@ from ._agent import Agent, AgentStatistics
 from ._budgets import Budget
 from ._context import RunContext, current_run
 from ._handoff import handoff
+from ._helper import ask_model
 from ._hooks import CallConfig, PendingTool, StepOverrides, StepState
+from ._manual import Loop, append_exchange, evaluate_stop, execute_tools, generate_step, should_continue
 from ._policies import Approval, Continuation, Remote, always, never, remote, up_to, within
 from ._run import Run, RunStatistics
 from ._spec import AgentSpec
 from ._spec_warnings import LimitsWarning
+from ._subagents import Background, ask_agent, background_agent, start_agent, sub_agent
 from ._threads import ThreadStatistics, ToolThreads
 
 __all__ = (
@@ -16,10 +19,12 @@ __all__ = (
     "AgentSpec",
     "AgentStatistics",
     "Approval",
+    "Background",
     "Budget",
     "CallConfig",
     "Continuation",
     "LimitsWarning",
+    "Loop",
     "PendingTool",
     "Remote",
     "Run",
@@ -30,10 +35,20 @@ __all__ = (
     "ThreadStatistics",
     "ToolThreads",
     "always",
+    "append_exchange",
+    "ask_agent",
+    "ask_model",
+    "background_agent",
     "current_run",
+    "evaluate_stop",
+    "execute_tools",
+    "generate_step",
     "handoff",
     "never",
     "remote",
+    "should_continue",
+    "start_agent",
+    "sub_agent",
     "up_to",
     "within",
 )

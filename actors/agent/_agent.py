@@ -31,6 +31,7 @@ from ._callbacks import call_user
 from ._context import RunContext, current_activity, current_run
 from ._core import RunCore
 from ._driver import drive
+from ._manual import LoopFunction, driver_of
 from ._policies import Continuation
 from ._run import Run
 from ._spec import AgentSpec, stop_conditions
@@ -127,22 +128,26 @@ class Agent:
         custom_data: Any = None,
         context: Any = None,
         if_busy: Literal["refuse", "queue"] = "refuse",
+        loop: LoopFunction | None = None,
     ) -> AsyncGenerator[Run, None]:
         """Start a run and hand it over; leaving the block before its end cancels it and waits for its terminal event.
 
         What is given here holds for this run, in place of the agent's own (R6). `context` is passed, untouched, to the
         agent's callbacks; `custom_data` is what its hooks carry from step to step. Started inside a tool of another run,
-        it is a sub-agent's: it draws on that run's account.
+        it is a sub-agent's: it draws on that run's account. `loop` is a loop of your own, in place of the engine's (M4).
 
         Raises `SpecError` for a prompt or setting that cannot be right, `AgentBusy` if a run is going on and `if_busy`
         is `refuse` (or too many wait), `AgentStopped` if the agent takes no more runs.
         """
         spec = self.spec.for_run(limits=limits, stop_when=stop_when, continuation=continuation)
-        async with self.open_run(prompt, spec, drive, custom_data=custom_data, context=context, if_busy=if_busy) as run:
+        driver = drive if loop is None else driver_of(loop)
+        async with self._open_run(
+            prompt, spec, driver, custom_data=custom_data, context=context, if_busy=if_busy
+        ) as run:
             yield run
 
     @contextlib.asynccontextmanager
-    async def open_run(
+    async def _open_run(
         self,
         prompt: str,
         spec: AgentSpec,
@@ -152,7 +157,6 @@ class Agent:
         context: Any = None,
         if_busy: Literal["refuse", "queue"] = "refuse",
     ) -> AsyncGenerator[Run, None]:
-        """Start a run that `driver` drives. The runtime's own: use `run()`, or `manual_run()`."""
         if not isinstance(prompt, str) or not is_visible(prompt):
             raise SpecError(f"the prompt is empty: say what the agent should do; it is {prompt!r}")
         if if_busy not in {"refuse", "queue"}:

@@ -7,18 +7,18 @@ from protocol.finalization import UNITS
 from protocol.ids import new_id
 from protocol.limits import finish_reason_for
 from protocol.run import Finished, Pause, RunEnd
-from protocol.turns import ToolCall, Turn
+from protocol.turns import ToolCall
 
 from ._approvals import approved
 from ._callbacks import EndRun, failed
 from ._core import RunCore, finish_word
-from ._gate import ask_gate, decline, end_at_limit, leave_unrun, stopped, stopped_at_gate
+from ._gate import ask_gate, decline, end_at_limit, leave_unrun, stopped, stopped_at_gate, store_declined
 from ._handoff import hand_over, set_aside_transfers, take_transfer
 from ._resolve import Ready, resolve
 from ._services import Services
 from ._toolbox import EnterTools, RunTools
 
-__all__ = ("handle_calls", "run_calls")
+__all__ = ("answer_calls", "store_calls")
 
 DISCARDED_TEXT = "Tool execution canceled by user during continuation."
 CUT_TEXT = (
@@ -27,8 +27,8 @@ CUT_TEXT = (
 )
 
 
-async def handle_calls(core: RunCore, services: Services, turn: Turn) -> RunEnd | None:
-    """Answer every call of the turn in hand, and store the exchange. Raises `EndRun`."""
+async def answer_calls(core: RunCore, services: Services) -> RunEnd | None:
+    """Give every call of the turn in hand its result: the gate or the limit first, then the tools. Raises `EndRun`."""
     state = core.state
     if state.decision is None and not state.counted and state.window_is_full():
         end = await _gate(core, services)
@@ -37,11 +37,23 @@ async def handle_calls(core: RunCore, services: Services, turn: Turn) -> RunEnd 
     decision = state.decision
     if decision is not None and not decision.goes_on:
         decline(core, decision)
-        return None
-    outcome = state.outcome
+    else:
+        outcome = state.outcome
+        assert outcome is not None
+        await _answer_all(core, services, decision, cut=outcome.cut)
+    return None
+
+
+def store_calls(core: RunCore) -> RunEnd | None:
+    """Append the exchange, and see what it leads to."""
+    state = core.state
+    turn, outcome, decision, overrun = state.turn, state.outcome, state.decision, state.overrun
+    assert turn is not None
     assert outcome is not None
-    await _answer_all(core, services, decision, cut=outcome.cut)
-    overrun, word = state.overrun, finish_word(turn) or "stop"
+    word = finish_word(turn) or "stop"
+    if decision is not None and not decision.goes_on:
+        store_declined(core, decision)
+        return None
     core.store_exchange(decision.message if decision is not None else None)
     if not outcome.cut:
         state.reasks = 0
@@ -75,7 +87,7 @@ async def _answer_all(core: RunCore, services: Services, decision: ContinuationR
         for call in left:
             core.answer(call, "error", CUT_TEXT)
     elif left:
-        await run_calls(core, services, left)
+        await _run_calls(core, services, left)
 
 
 def _goes_on_after(core: RunCore) -> bool:
@@ -85,7 +97,7 @@ def _goes_on_after(core: RunCore) -> bool:
     return finalizes or "tool_calls" in spec.gate_on
 
 
-async def run_calls(core: RunCore, services: Services, calls: tuple[ToolCall, ...]) -> None:
+async def _run_calls(core: RunCore, services: Services, calls: tuple[ToolCall, ...]) -> None:
     """Resolve the calls, have those approved that need it, and run what may run. Raises `EndRun`."""
     ready = [item for call in calls if (item := resolve(core, call)) is not None]
     if not ready:

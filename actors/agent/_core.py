@@ -7,12 +7,13 @@ from typing import Any
 import attrs
 import trio
 
+from protocol.errors import PriceUnknown
 from protocol.estimate import Estimator, turn_tokens
 from protocol.events import LimitReached, RunResumed, RunStarted, StepFinished, ToolFinished, Warned
 from protocol.history import History
 from protocol.ledger import Account
 from protocol.limits import LimitState
-from protocol.model import ModelRequest, ToolDefinition
+from protocol.model import Model, ModelRequest, ToolDefinition
 from protocol.normalise import Arguments, parse_arguments
 from protocol.requests import Ended, RequestTable
 from protocol.result import RunResult, StepResult
@@ -63,8 +64,10 @@ class RunCore:
     estimator: Estimator = attrs.field(factory=Estimator)
     estimate: int = 0
     """Input tokens of the request in flight, by estimate, where anything needs it."""
-    request: ModelRequest | None = None
-    """The request of the turn in hand."""
+    nursery: trio.Nursery | None = None
+    """The star's: what a tool starts in the background ends with the run."""
+    background: dict[str, Any] = attrs.field(factory=dict[str, Any])
+    """What tools have started in the background, by handle."""
     began: float = attrs.field(factory=trio.current_time)
     arguments: Arguments = attrs.field(factory=dict[str, dict[str, Any]])
     """Decoded arguments of the turn in hand."""
@@ -142,7 +145,26 @@ class RunCore:
             return known
         return None if spent.cost is None else known + spent.cost
 
-    def spending_of(self, usage: Usage, turn: Turn | None, model: str) -> Spending:
+    def estimate_of(self, request: ModelRequest, model: Model) -> int:
+        """Input tokens of a request, before anybody has counted them; 0 where nothing needs to know."""
+        if self.spec.prices is None and not self.account.holds_amounts:
+            return 0
+        count = model.profile.count_tokens
+        return count(request) if count is not None else self.estimator.request(request, self.history.view())
+
+    def amounts_of(self, request: ModelRequest, model: Model, input_tokens: int) -> tuple[int, float]:
+        """Tokens and US dollars to hold for a request (B1). Raises `PriceUnknown` where cost is limited."""
+        prices, output = self.spec.prices, request.max_tokens or 0
+        cost = None
+        if prices is not None:
+            cost = prices.estimate(model.name, input_tokens=input_tokens, output_tokens=output)
+        if cost is None and self.account.limits_cost:
+            raise PriceUnknown(
+                f"the price of model {model.name!r} is unknown and the cost is limited: give prices= one for it"
+            )
+        return input_tokens + output, cost or 0.0
+
+    def spending_of(self, usage: Usage, turn: Turn | None, model: str, input_tokens: int) -> Spending:
         """What a call used, as it is booked: what it did not report is charged as an estimate (B3)."""
         prices = self.spec.prices
         if prices is None and not self.account.holds_amounts:
@@ -151,8 +173,8 @@ class RunCore:
         if usage.complete:
             return Spending(usage, cost)
         output = turn_tokens(turn) if turn is not None else 0
-        tokens = max(0, self.estimate + output - usage.total_tokens)
-        guess = prices.estimate(model, input_tokens=self.estimate, output_tokens=output) if prices is not None else None
+        tokens = max(0, input_tokens + output - usage.total_tokens)
+        guess = prices.estimate(model, input_tokens=input_tokens, output_tokens=output) if prices is not None else None
         return Spending(usage, cost, tokens, 0.0 if cost is not None else guess or 0.0)
 
     def start(self) -> None:
@@ -255,9 +277,10 @@ class RunCore:
         self.history.append_exchange(AssistantMessage(turn.parts), results, message)
         self.close_step(results)
 
-    def partial_result(self) -> RunResult:
-        """What the run has come to so far."""
-        return self.result_at(None)
+    def partial_result(self, *, limit: LimitState | None = None) -> RunResult:
+        """What the run has come to so far; `limit` is what keeps it from going on, if something does."""
+        result = self.result_at(None)
+        return result if limit is None else attrs.evolve(result, limit=limit)
 
     def result_at(self, end: RunEnd | None) -> RunResult:
         """The result of an end, or of a run that goes on."""
@@ -278,7 +301,9 @@ class RunCore:
             if number == state.reservation and state.spent is not None:
                 self.account.settle(number, state.spent)
             elif number == state.reservation and state.sent:
-                self.account.settle(number, self.spending_of(UNKNOWN_USAGE, None, self.acting.model.name))
+                self.account.settle(
+                    number, self.spending_of(UNKNOWN_USAGE, None, self.acting.model.name, self.estimate)
+                )
             else:
                 self.account.release(number)
         state.reservation = 0

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import trio
 
@@ -24,16 +26,21 @@ from ._handle import handle
 from ._services import Services
 from ._think import think
 
-__all__ = ("drive",)
+__all__ = ("drive", "observe", "within_time")
 
 logger = logging.getLogger("onward")
 
 
 async def drive(core: RunCore, services: Services) -> RunEnd:
-    """Drive the run to its end, and say which that is; when its time is over, what is running is cut (B5)."""
+    """Drive the run to its end, and say which that is."""
+    return await within_time(core, partial(_steps, core, services))
+
+
+async def within_time(core: RunCore, steps: Callable[[], Awaitable[RunEnd]]) -> RunEnd:
+    """Take the steps of a run; when its time is over, what is running is cut (B5)."""
     limits = [account.stopwatch for account in core.account.chain if account.stopwatch is not None]
     if not limits:
-        return await _steps(core, services)
+        return await steps()
     with trio.CancelScope() as scope:
 
         def move() -> None:
@@ -45,7 +52,7 @@ async def drive(core: RunCore, services: Services) -> RunEnd:
             watch.watchers.append(move)
         try:
             move()
-            return await _steps(core, services)
+            return await steps()
         finally:
             for watch in limits:
                 watch.watchers.remove(move)
@@ -68,7 +75,7 @@ async def _steps(core: RunCore, services: Services) -> RunEnd:
         except EndRun as over:
             end = over.end
         if core.acting.on_step is not None:
-            await _observe(core)
+            await observe(core)
         if end is not None:
             return end
 
@@ -85,8 +92,8 @@ async def _wait_for_reader(core: RunCore) -> None:
         core.activity.resume()
 
 
-async def _observe(core: RunCore) -> None:
-    """Tell `on_step`; what it raises is an event and changes nothing (H4)."""
+async def observe(core: RunCore) -> None:
+    """Tell `on_step` of the steps it has not seen; what it raises is an event and changes nothing (H4)."""
     hook = core.acting.on_step
     assert hook is not None
     for step in core.state.steps[core.observed :]:

@@ -17,7 +17,16 @@ from ._core import RunCore
 from ._policies import Remote
 from ._services import Services
 
-__all__ = ("ask_gate", "decline", "decline_without_calls", "end_at_limit", "leave_unrun", "stopped", "stopped_at_gate")
+__all__ = (
+    "ask_gate",
+    "decline",
+    "decline_without_calls",
+    "end_at_limit",
+    "leave_unrun",
+    "stopped",
+    "stopped_at_gate",
+    "store_declined",
+)
 
 
 async def ask_gate(core: RunCore, services: Services, limit: LimitState) -> ContinuationResolved:
@@ -77,22 +86,27 @@ def _question_of(core: RunCore, limit: LimitState) -> ContinuationRequired:
 
 
 def decline(core: RunCore, decision: ContinuationResolved) -> None:
-    """Answer every pending call, tell the model why, and make the next call the final one (G5)."""
-    limit = core.state.tool_limit()
-    timed_out = decision.outcome == "timed_out"
-    result, notice = decline_texts(limit, timed_out=timed_out, message=decision.message)
+    """Answer every pending call (G5)."""
+    result, _ = _decline_texts(core.state.tool_limit(), decision)
     for call in core.calls:
         core.answer(call, "discarded", decision.tool_message or result)
-    core.store_exchange(notice)
+
+
+def store_declined(core: RunCore, decision: ContinuationResolved) -> None:
+    """Store the exchange, tell the model why in it, and make the next call the final one."""
+    limit = core.state.tool_limit()
+    core.store_exchange(_decline_texts(limit, decision)[1])
     core.state.final = FinalCall(limit, after_decision=True)
 
 
 def decline_without_calls(core: RunCore, limit: LimitState, decision: ContinuationResolved) -> None:
     """The same at a step boundary, where no call is pending."""
-    timed_out = decision.outcome == "timed_out"
-    _, notice = decline_texts(limit, timed_out=timed_out, message=decision.message)
-    core.history.append(UserMessage(notice))
+    core.history.append(UserMessage(_decline_texts(limit, decision)[1]))
     core.state.final = FinalCall(limit, after_decision=True)
+
+
+def _decline_texts(limit: LimitState, decision: ContinuationResolved) -> tuple[str, str]:
+    return decline_texts(limit, timed_out=decision.outcome == "timed_out", message=decision.message)
 
 
 def end_at_limit(core: RunCore, limit: LimitState) -> RunEnd:

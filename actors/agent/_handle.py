@@ -1,4 +1,8 @@
-"""What becomes of the turn in hand: steps 7 to 12 of loop.md section 3."""
+"""What becomes of the turn in hand: steps 7 to 12 of loop.md section 3.
+
+`answer_calls` gives a turn with calls its results, `store` puts the turn away, `next_step` asks whether another model call
+may follow: the driver's three, and those of a loop of the user's own.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,16 @@ from typing import assert_never
 
 from protocol.errors import ModelReplyError
 from protocol.run import Failed, FinalCall, Finished, RunEnd
-from protocol.turns import AssistantMessage, TextPart, Turn, UserMessage
+from protocol.turns import AssistantMessage, TextPart, UserMessage
 
 from ._answers import answer_rejected, continuation_of, rejection_of
 from ._callbacks import failed, met_condition
-from ._calls import handle_calls
-from ._core import RunCore, finish_word
+from ._calls import answer_calls, store_calls
+from ._core import RunCore
 from ._final import handle_final
 from ._services import Services
 
-__all__ = ("handle", "next_step")
+__all__ = ("handle", "next_step", "stopped_by_condition", "store", "wants_tools")
 
 EMPTY_REASK = "Your last reply was empty: it held neither text nor a tool call. Answer, or call a tool."
 MALFORMED_REASK = "Your last reply could not be read as text or as a tool call. Answer, or make the call again."
@@ -23,20 +27,37 @@ MALFORMED_REASK = "Your last reply could not be read as text or as a tool call. 
 
 async def handle(core: RunCore, services: Services) -> RunEnd | None:
     """Handle the turn in hand: how the run ends, or `None` to go on. Raises `EndRun`."""
+    if wants_tools(core):
+        end = await answer_calls(core, services)
+        if end is not None:
+            return end
+    end = await store(core)
+    return end if end is not None or core.state.final is not None else await next_step(core)
+
+
+def wants_tools(core: RunCore) -> bool:
+    """Whether the turn in hand asks for tools, and may."""
+    state = core.state
+    return state.final is None and state.outcome is not None and state.outcome.kind == "calls"
+
+
+async def store(core: RunCore) -> RunEnd | None:
+    """Put the turn in hand away, its calls answered: how it ends the run, or `None` if another model call would follow.
+
+    Raises `EndRun`.
+    """
     state = core.state
     if state.final is not None:
         return await handle_final(core)
-    turn, outcome = state.turn, state.outcome
-    assert turn is not None
+    outcome = state.outcome
     assert outcome is not None
     match outcome.kind:
         case "calls":
-            end = await handle_calls(core, services, turn)
-            return end if end is not None or state.final is not None else await next_step(core, turn)
+            return store_calls(core)
         case "answer":
-            return await _answer(core, turn)
+            return await _answer(core)
         case "empty" | "malformed":
-            return await _no_progress(core, turn)
+            return _no_progress(core)
         case "truncated":
             _store_cut(core)
             return Finished("model", "length")
@@ -50,22 +71,28 @@ async def handle(core: RunCore, services: Services) -> RunEnd | None:
             assert_never(outcome.kind)
 
 
-async def next_step(core: RunCore, turn: Turn) -> RunEnd | None:
+async def next_step(core: RunCore) -> RunEnd | None:
     """Another model call would follow: ask the stop conditions (S2), and finalize if that is wanted (S6)."""
     met = await met_condition(core)
     if met is None or isinstance(met, Failed):
         return met
-    word = finish_word(turn) or "stop"
+    end = stopped_by_condition(core, met)
     if core.spec.finalize_on_stop is None or "stop" in core.state.unfinalized:
-        return Finished("stop_condition", word, stop_reason=met)
-    core.state.final = FinalCall(None, stop_reason=met, stop_finish=word)
+        return end
+    core.state.final = FinalCall(None, stop_reason=met, stop_finish=end.finish_reason)
     return None
 
 
-async def _answer(core: RunCore, turn: Turn) -> RunEnd | None:
+def stopped_by_condition(core: RunCore, reason: str) -> Finished:
+    """How a run ends that a condition stopped."""
+    return Finished("stop_condition", core.state.steps[-1].finish_reason or "stop", stop_reason=reason)
+
+
+async def _answer(core: RunCore) -> RunEnd | None:
     """Check the answer; go on where it is rejected, where messages wait, or where `continue_when` says so."""
     state = core.state
-    text = core.text
+    turn, text = state.turn, core.text
+    assert turn is not None
     core.history.append(AssistantMessage(turn.parts))
     core.close_step()
     state.reasks = 0
@@ -74,20 +101,21 @@ async def _answer(core: RunCore, turn: Turn) -> RunEnd | None:
         if state.continues >= core.acting.max_continues:
             return answer_rejected(rejected)
         state.reasked_as = "rejected"
-        return await _say(core, turn, rejected)
+        _say(core, rejected)
+        return None
     if state.stop_requested is None:
         if state.steering:
-            return await next_step(core, turn)
+            return None
         said = await continuation_of(core)
         if said is not None:
-            return await _say(core, turn, said)
+            _say(core, said)
+            return None
     return Finished("model", "stop", answer=text)
 
 
-async def _say(core: RunCore, turn: Turn, text: str) -> RunEnd | None:
+def _say(core: RunCore, text: str) -> None:
     core.state.continues += 1
     core.history.append(UserMessage(text))
-    return await next_step(core, turn)
 
 
 def _store_cut(core: RunCore) -> None:
@@ -97,7 +125,7 @@ def _store_cut(core: RunCore) -> None:
     core.close_step()
 
 
-async def _no_progress(core: RunCore, turn: Turn) -> RunEnd | None:
+def _no_progress(core: RunCore) -> RunEnd | None:
     """Ask again for an empty or malformed turn, of which nothing is stored; a few times in a row (R5)."""
     state = core.state
     outcome = state.outcome
@@ -107,7 +135,7 @@ async def _no_progress(core: RunCore, turn: Turn) -> RunEnd | None:
         state.reasks += 1
         state.reask = EMPTY_REASK if outcome.kind == "empty" else MALFORMED_REASK
         state.reasked_as = outcome.kind
-        return await next_step(core, turn)
+        return None
     if outcome.kind == "malformed":
         return failed("model_reply_error", "the model", ModelReplyError(f"malformed reply: {outcome.detail}"))
     return Finished("model", "empty", stop_reason=outcome.detail)

@@ -140,6 +140,10 @@ class Run:
             core.submitted.set()
             core.submitted = trio.Event()
 
+    async def wait_ended(self) -> None:
+        """Wait for the terminal event, past any pause."""
+        await self._core.over.wait()
+
     async def result(self) -> RunResult:
         """Wait for the end and return the result; at a pause, return what the run has come to (`pending_tools`).
 

@@ -61,11 +61,11 @@ class Session:
             if failure is None:
                 raise
             if isinstance(failure, ModelError) and failure.partial is not None:
-                state.spent = core.spending_of(failure.partial.usage, failure.partial, model.name)
+                state.spent = core.spending_of(failure.partial.usage, failure.partial, model.name, core.estimate)
             message.reply.fail(failure)
             return
         state.sent = True
-        state.spent = core.spending_of(turn.usage, turn, model.name)
+        state.spent = core.spending_of(turn.usage, turn, model.name, core.estimate)
         turn, arguments = normalise(turn, knows_call=core.history.knows_call, max_calls=profile.max_calls_per_turn)
         core.arguments = arguments
         message.reply.set(turn)

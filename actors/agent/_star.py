@@ -46,6 +46,7 @@ async def run_star(core: RunCore, threads: ToolThreads, drive: Drive) -> None:
     try:
         with core.scope:
             async with trio.open_nursery() as nursery:
+                core.nursery = nursery
                 nursery.start_soon(run_once, BudgetActor(core.account), budget, name=budget.name)
                 nursery.start_soon(run_once, Session(core), session, name=session.name)
                 nursery.start_soon(run_once, Toolbox(core, threads), toolbox, name=toolbox.name)

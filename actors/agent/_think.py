@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from protocol.errors import ActorCrashed, ActorGone, ContextOverflow, ModelError, PriceUnknown
+from protocol.errors import ActorCrashed, ActorGone, ContextOverflow, ModelError
 from protocol.events import MessageDelivered, StepStarted, ToolRequested
 from protocol.history import first_fault
 from protocol.limits import LimitState
@@ -76,21 +76,11 @@ def _deliver_steering(core: RunCore) -> None:
 
 def _hold(core: RunCore, prepared: Prepared) -> None:
     """Hold the tokens and the cost of the request that is about to leave; one that is too big is not sent (B1)."""
-    prices = core.spec.prices
-    if prices is None and not core.account.holds_amounts:
+    core.estimate = core.estimate_of(prepared.request, prepared.model)
+    if not core.account.holds_amounts:
         return
-    request = prepared.request
-    count = prepared.model.profile.count_tokens
-    core.estimate = count(request) if count is not None else core.estimator.request(request, core.history.view())
-    output = request.max_tokens or 0
-    cost = None
-    if prices is not None:
-        cost = prices.estimate(prepared.model.name, input_tokens=core.estimate, output_tokens=output)
-    if cost is None and core.account.limits_cost:
-        raise PriceUnknown(
-            f"the price of model {prepared.model.name!r} is unknown and the cost is limited: give prices= one for it"
-        )
-    lacking = core.account.hold(core.state.reservation, core.estimate + output, cost or 0.0)
+    tokens, cost = core.amounts_of(prepared.request, prepared.model, core.estimate)
+    lacking = core.account.hold(core.state.reservation, tokens, cost)
     if lacking is not None:
         core.account.release(core.state.reservation)
         core.state.reservation = 0
@@ -107,7 +97,7 @@ async def _ask(core: RunCore, services: Services, prepared: Prepared) -> Turn:
         if shorter is None:
             raise
         state = core.state
-        spent = state.spent or core.spending_of(UNKNOWN_USAGE, None, prepared.model.name)
+        spent = state.spent or core.spending_of(UNKNOWN_USAGE, None, prepared.model.name, core.estimate)
         grant = await services.budget.ask(Reserve(state.reservation, spent))
         state.reservation, state.sent, state.spent = grant.number, False, None
         if grant.refused is not None:

@@ -1,0 +1,60 @@
+"""A helper call: one model call of a hook's or a tool's own, drawn on the run's account (B1, B2)."""
+
+from __future__ import annotations
+
+from protocol.errors import LimitReachedError, SpecError
+from protocol.ids import new_id
+from protocol.ledger import Account
+from protocol.model import Model, ModelEvent, ModelRequest, RequestSent
+from protocol.text import clean
+from protocol.turns import Turn, UserMessage
+from protocol.usage import UNKNOWN_USAGE
+
+from ._context import current_run
+from ._core import RunCore
+
+__all__ = ("ask_model",)
+
+
+async def ask_model(
+    prompt: str, *, model: Model | None = None, system: str | None = None, max_tokens: int | None = None
+) -> Turn:
+    """Ask a model something beside the conversation, inside a hook or a tool: to summarise, to judge, to choose.
+
+    `model` is the acting agent's unless given. The call counts on every account up to the root, and leaves the run's
+    last call alone where that is held for its final answer. Raises `LimitReachedError` if a limit has no room for it
+    (which, leaving a hook, is the run's limit), and what the model raises.
+    """
+    context = current_run.get()
+    if context is None:
+        raise SpecError("ask_model is for hooks and tools of a run: outside of one, use the model itself")
+    core: RunCore = context.core
+    model = model or core.acting.model
+    account = Account(new_id("helper"), parents=(core.account,))
+    request = ModelRequest(messages=(UserMessage(clean(prompt)),), system=system, max_tokens=max_tokens)
+    estimate = core.estimate_of(request, model)
+    amounts = core.amounts_of(request, model, estimate)
+    grant = account.reserve()
+    refused = grant.refused or account.hold(grant.number, *amounts)
+    if refused is not None:
+        account.release(grant.number)
+        partial = core.partial_result(limit=refused)
+        raise LimitReachedError(
+            f"the limit {refused.name} ({refused.max}) has no room for a helper call", partial=partial
+        )
+    sent = not model.profile.reports_sending
+
+    def emit(event: ModelEvent) -> None:
+        nonlocal sent
+        sent = sent or isinstance(event, RequestSent)
+
+    turn: Turn | None = None
+    try:
+        turn = await model.turn(request, emit)
+    finally:
+        if turn is not None or sent:
+            usage = turn.usage if turn is not None else UNKNOWN_USAGE
+            account.settle(grant.number, core.spending_of(usage, turn, model.name, estimate))
+        else:
+            account.release(grant.number)
+    return turn
