@@ -16,11 +16,13 @@ RANKS = {
     "journal": 0,
     "eventlog": 1,
     "models": 2,
+    "prices": 2,
     "tools": 2,
     "agent": 3,
     "runtime": 4,
-    "gateway": 5,
-    "cli": 6,
+    "generate": 5,
+    "gateway": 6,
+    "cli": 7,
 }
 """Rooms of `actors`, from the lowest: each may use those below it."""
 HEAVY = ("httpx", "sqlite3", "trio_websocket", "h11", "wsproto")
