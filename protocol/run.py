@@ -20,6 +20,7 @@ from .turns import Message, ToolResult, Turn
 from .usage import Usage
 
 __all__ = (
+    "NOTHING_KEPT",
     "Cancelled",
     "Failed",
     "FinalCall",
@@ -65,6 +66,9 @@ class Kept:
     messages: tuple[Message, ...] | None = None
     """Sent in place of the first `replaces` stored messages; the history is not changed."""
     replaces: int = 0
+
+
+NOTHING_KEPT = Kept()
 
 
 @attrs.define
@@ -168,7 +172,7 @@ class RunState:
     """The agent that a hand-off gave the run to; `None`: the one that it began with."""
     transfer: str | None = None
     """The agent that this turn hands the run over to."""
-    kept: Kept = attrs.field(factory=Kept)
+    kept: Kept = NOTHING_KEPT
     custom_data: Any = None
     """Carried from step to step by the hooks; must encode as JSON to outlive a restart."""
     continues: int = 0

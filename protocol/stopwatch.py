@@ -88,12 +88,14 @@ class Activity:
     def wait(self) -> None:
         """All it does from now on is wait for a decision or a caller, or others do its work; waits may nest."""
         self._waits += 1
-        self._settle()
+        if self.watches:
+            self._settle()
 
     def resume(self) -> None:
         """One wait is over."""
         self._waits -= 1
-        self._settle()
+        if self.watches:
+            self._settle()
 
     def delegate(self) -> None:
         """It has started a run, whose work counts in place of its own."""

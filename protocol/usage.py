@@ -55,41 +55,46 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 class Tally:
     """A running sum of usage, cheap to add to."""
 
-    __slots__ = ("_complete", "_sums")
+    __slots__ = ("_complete", "_known", "_output", "_read", "_reasoning", "_uncached", "_write")
 
     def __init__(self) -> None:
-        self._sums: list[int | None] = [None, None, None, None, None]
+        self._uncached = self._read = self._write = self._output = self._reasoning = 0
+        self._known = 0
+        """One bit for each class of which anything is known."""
         self._complete = True
 
     def add(self, usage: Usage) -> None:
         """Add what one call used; what is unknown adds nothing and makes the sum incomplete."""
-        sums = self._sums
         if (tokens := usage.uncached_input_tokens) is not None:
-            sums[0] = tokens + (sums[0] or 0)
+            self._uncached += tokens
+            self._known |= 1
         if (tokens := usage.cache_read_tokens) is not None:
-            sums[1] = tokens + (sums[1] or 0)
+            self._read += tokens
+            self._known |= 2
         if (tokens := usage.cache_write_tokens) is not None:
-            sums[2] = tokens + (sums[2] or 0)
+            self._write += tokens
+            self._known |= 4
         if (tokens := usage.output_tokens) is not None:
-            sums[3] = tokens + (sums[3] or 0)
+            self._output += tokens
+            self._known |= 8
         if (tokens := usage.reasoning_tokens) is not None:
-            sums[4] = tokens + (sums[4] or 0)
+            self._reasoning += tokens
+            self._known |= 16
         if not usage.complete:
             self._complete = False
 
     def total(self, last: Usage | None = None) -> Usage:
         """The sum up to now, and of one more call if it is given."""
-        uncached, read, write, output, reasoning = self._sums
-        if last is None:
-            return Usage(uncached, read, write, output, reasoning, self._complete)
-        return Usage(
-            _plus(uncached, last.uncached_input_tokens),
-            _plus(read, last.cache_read_tokens),
-            _plus(write, last.cache_write_tokens),
-            _plus(output, last.output_tokens),
-            _plus(reasoning, last.reasoning_tokens),
-            self._complete and last.complete,
+        known = self._known
+        total = Usage(
+            self._uncached if known & 1 else None,
+            self._read if known & 2 else None,
+            self._write if known & 4 else None,
+            self._output if known & 8 else None,
+            self._reasoning if known & 16 else None,
+            self._complete,
         )
+        return total if last is None else total + last
 
 
 NO_USAGE = Usage(complete=True)

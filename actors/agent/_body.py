@@ -77,12 +77,16 @@ class Body:
         self.core.record(ToolResult(call.id, call.name, status, text, True))
 
     async def _outcome(self) -> tuple[ToolStatus, str]:
+        tool = self.item.tool
         try:
-            if self.item.tool.in_thread:
+            if tool.in_thread:
                 # The result is made text in the thread too: a huge one would hold up everybody here.
                 text = await self.timed(partial(self._in_thread, lambda: self.render(self._call())))
-            else:
+            elif self._is_timed():
                 text = self.render(await self.timed(self._in_task))
+            else:  # the same, without the layers between: this is the path of most calls
+                value = self._call()
+                text = self.render(await value if type(value) is CoroutineType else await _settled(value))
         except FOREIGN as error:
             return self.outcome_of(error)
         return self.succeed(text)
@@ -122,7 +126,7 @@ class Body:
         core = self.core
         seconds = self.item.tool.timeout_seconds or core.acting.tool_timeout_seconds
         watches = core.activity.watches
-        if seconds is None and not watches:
+        if not self._is_timed():
             return await fn()
         with trio.CancelScope() as scope, _working(watches, seconds, scope):
             return await fn()
@@ -131,11 +135,13 @@ class Body:
             f"The tool {self.item.tool.name} timed out after {seconds:g} seconds; it may have had an effect."
         )
 
+    def _is_timed(self) -> bool:
+        core = self.core
+        timeout = self.item.tool.timeout_seconds or core.acting.tool_timeout_seconds
+        return timeout is not None or bool(core.activity.watches)
+
     async def _in_task(self) -> Any:
-        value = self._call()
-        if type(value) is CoroutineType or inspect.isawaitable(value):
-            value = await cast("Awaitable[Any]", value)
-        return value
+        return await _settled(self._call())
 
     async def _in_thread(self, fn: Callable[[], Any]) -> Any:
         return await self.threads.run(fn, self._left_behind)
@@ -152,6 +158,10 @@ class Body:
         name = self.item.tool.name
         text = f"the thread of {name} ignores that its call is over and still runs; what it returns is dropped"
         self.core.warn("thread_abandoned", text, self.item.call.id)
+
+
+async def _settled(value: Any) -> Any:
+    return await cast("Awaitable[Any]", value) if inspect.isawaitable(value) else value
 
 
 @contextmanager

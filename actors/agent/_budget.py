@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 
 from protocol.ledger import Account, Grant
-from protocol.spending import Spending
 
 from ..kit import Ask, Mailbox
 
@@ -14,11 +13,7 @@ __all__ = ("BudgetActor", "Reserve")
 
 @attrs.define(eq=False)
 class Reserve(Ask[Grant]):
-    """Count one model call, or say which limit refuses it; and settle the one before, in the same breath."""
-
-    settle: int = 0
-    """The number of the reservation to settle first; 0: none."""
-    spent: Spending | None = None
+    """Count one model call, or say which limit refuses it."""
 
 
 @attrs.define(eq=False)
@@ -31,8 +26,6 @@ class BudgetActor:
         """Grant or refuse, one ask at a time."""
         account = self.account
         async for message in mailbox:
-            if message.settle and message.spent is not None:
-                account.settle(message.settle, message.spent)
             grant = account.reserve()
             if not message.reply.set(grant) and grant.number:
                 account.release(grant.number)

@@ -100,36 +100,49 @@ def _goes_on_after(core: RunCore) -> bool:
 async def _run_calls(core: RunCore, services: Services, calls: tuple[ToolCall, ...]) -> None:
     """Resolve the calls, have those approved that need it, and run what may run. Raises `EndRun`."""
     ready = [item for call in calls if (item := resolve(core, call)) is not None]
-    if not ready:
-        return
-    entered = core.acting.around_tool is not None
+    if core.plain_tools and core.offered is core.tools:
+        await _run_bodies(core, services, ready)
+    else:
+        await _run_decided(core, services, ready)
+    if core.failure is not None:
+        raise EndRun(failed("tool_failed_run", "a tool", core.failure))
+
+
+async def _run_decided(core: RunCore, services: Services, ready: list[Ready]) -> None:
+    """Hooks, approvals, the caller's own tools, hand-offs: all that may stand between a call and its result."""
+    entered = core.acting.around_tool is not None and bool(ready)
     if entered:
         ready = await services.toolbox.ask(EnterTools(ready))
-    if any(item.tool.needs_approval is not False for item in ready):
-        ready = await approved(core, services, ready)
+    ready = await approved(core, services, ready)
     ready = set_aside_transfers(core, ready)
     bodies = [item for item in ready if not item.tool.external]
-    granted, overrun = core.account.enter_tools(len(bodies))
+    await _run_bodies(core, services, bodies, always=entered)
+    external = [item for item in ready if item.tool.external]
+    if external and core.failure is None:
+        await _wait_for_caller(core, external)
+    take_transfer(core)
+
+
+async def _run_bodies(core: RunCore, services: Services, bodies: list[Ready], *, always: bool = False) -> None:
+    """Run as many of the bodies as the ledger allows, in call order (B4)."""
+    wanted = len(bodies)
+    granted, overrun = core.account.enter_tools(wanted)
     if overrun is not None:
         core.state.overrun = overrun
         text = f"Not run: the limit of {overrun.max:g} {UNITS[overrun.name]} was reached."
         for item in bodies[granted:]:
             core.answer(item.call, "not_run", text)
+        del bodies[granted:]
+    if not granted and not always:
+        return
     core.bodies_allowed += granted
-    if granted or entered:
-        if core.journal.durable:
-            await core.journal.flushed()
-        core.activity.wait()
-        try:
-            await services.toolbox.ask(RunTools(bodies[:granted]))
-        finally:
-            core.activity.resume()
-    if core.failure is not None:
-        raise EndRun(failed("tool_failed_run", "a tool", core.failure))
-    external = [item for item in ready if item.tool.external]
-    if external:
-        await _wait_for_caller(core, external)
-    take_transfer(core)
+    if core.journal.durable:
+        await core.journal.flushed()
+    core.activity.wait()
+    try:
+        await services.toolbox.ask(RunTools(bodies))
+    finally:
+        core.activity.resume()
 
 
 async def _wait_for_caller(core: RunCore, calls: list[Ready]) -> None:

@@ -61,6 +61,8 @@ class RunCore:
     path: tuple[str, ...] = attrs.field(init=False)
     definitions: tuple[ToolDefinition, ...] = attrs.field(init=False)
     """Of `tools`."""
+    plain_tools: bool = attrs.field(init=False)
+    """Whether there is nothing between a call that is right and its body: no hook, no approval, no caller."""
     estimator: Estimator = attrs.field(factory=Estimator)
     estimate: int = 0
     """Input tokens of the request in flight, by estimate, where anything needs it."""
@@ -114,11 +116,25 @@ class RunCore:
         self.path = self.log.agent_path
         self.act_as(self.spec)
 
+    @property
+    def may_finalize(self) -> bool:
+        """Whether any limit may lead to a final call without anybody being asked."""
+        spec = self.spec
+        return (
+            spec.tool_iteration_limit_finalization is not None
+            or spec.llm_call_limit_finalization is not None
+            or spec.budget_finalization is not None
+        )
+
     def act_as(self, spec: AgentSpec) -> None:
         """Go on with this agent's model, system, tools, hooks and settings."""
         self.acting = spec
         self.tools = self.offered = {tool.name: tool for tool in spec.tools}
         self.definitions = tuple([tool.definition for tool in spec.tools])
+        hooked = spec.around_tool is not None or any(
+            tool.needs_approval is not False or tool.external for tool in spec.tools
+        )
+        self.plain_tools = not hooked
 
     @property
     def asks(self) -> bool:
@@ -132,15 +148,14 @@ class RunCore:
 
     @property
     def usage(self) -> Usage:
-        """What the run and all it started have used, the step in hand included."""
+        """What the run and all it started have used, the turn in hand included."""
         spent = self.state.spent
         return self.account.books.tally.total(None if spent is None else spent.usage)
 
     @property
     def cost(self) -> float | None:
-        """US dollars that the run and all it started have cost, the step in hand included; `None`: unknown."""
-        known = self.account.cost
-        spent = self.state.spent
+        """US dollars that the run and all it started have cost, the turn in hand included; `None`: unknown."""
+        known, spent = self.account.cost, self.state.spent
         if known is None or spent is None:
             return known
         return None if spent.cost is None else known + spent.cost
@@ -324,7 +339,11 @@ class RunCore:
         reasoning = "".join([part.text for part in turn.parts if type(part) is ReasoningPart])
         final = state.final is not None
         calls = self.calls if results else ()
-        cost = state.spent.cost if state.spent is not None else None
+        spent = state.spent
+        if spent is not None:
+            self.account.settle(state.reservation, spent)
+            state.reservation, state.spent = 0, None
+        cost = spent.cost if spent is not None else None
         step = StepResult(
             state.step, self.text, reasoning, calls, results, word, turn.usage, now - state.step_began, final, cost
         )

@@ -16,7 +16,7 @@ from protocol.errors import SpecError
 from protocol.finalization import flatten_tools
 from protocol.history import first_fault
 from protocol.model import ForceTool, Model, ModelRequest, ToolChoice
-from protocol.run import Kept
+from protocol.run import NOTHING_KEPT
 from protocol.text import clean
 from protocol.turns import AssistantMessage, Message, ToolMessage, UserMessage
 from protocol.views import View
@@ -27,18 +27,10 @@ from ._checks import tools_of
 from ._core import RunCore
 from ._hooks import UNSET, CallConfig, StepOverrides, StepState
 
-__all__ = ("Prepared", "prepare")
+__all__ = ("is_changed", "plain_request", "prepare")
 
 CHOICES = ("auto", "none", "required")
 MESSAGE_TYPES = (UserMessage, AssistantMessage, ToolMessage)
-
-
-@attrs.define(eq=False)
-class Prepared:
-    """A request, and the model that it goes to."""
-
-    request: ModelRequest
-    model: Model
 
 
 @attrs.define(eq=False)
@@ -63,14 +55,38 @@ class _Draft:
         return (*self.messages, tail), tail
 
 
-async def prepare(core: RunCore) -> Prepared:
-    """Make the request of this step. Raises `EndRun`."""
+def is_changed(core: RunCore) -> bool:
+    """Whether anything may change the request: a hook, what one has kept, a forced choice, or tools that go off."""
     spec, state = core.acting, core.state
-    hooked = spec.prepare_call is not None or spec.prepare_step is not None or core.overrides is not None
-    kept = state.kept
-    if not hooked and kept == _NOTHING_KEPT:
-        core.offered = core.tools
-        return _finished(core, _draft(core), definitions=core.definitions)
+    return (
+        state.final is not None
+        or spec.prepare_step is not None
+        or spec.prepare_call is not None
+        or spec.tool_choice != "auto"
+        or core.overrides is not None
+        or state.kept is not NOTHING_KEPT
+    )
+
+
+def plain_request(core: RunCore) -> tuple[ModelRequest, Model]:
+    """The request of a step that nothing changes."""
+    spec = core.acting
+    core.offered = core.tools
+    request = ModelRequest(
+        messages=core.history.view(),
+        system=spec.system,
+        tail=core.state.reask,
+        tools=core.definitions,
+        temperature=spec.temperature,
+        max_tokens=spec.max_tokens,
+        provider_options=spec.provider_options,
+    )
+    return request, spec.model
+
+
+async def prepare(core: RunCore) -> tuple[ModelRequest, Model]:
+    """The request of a step, and the model that it goes to. Raises `EndRun`."""
+    spec, state, kept = core.acting, core.state, core.state.kept
     draft = _draft(core)
     if kept.messages is not None:
         draft.messages = (*kept.messages, *core.history.view()[kept.replaces :])
@@ -80,12 +96,12 @@ async def prepare(core: RunCore) -> Prepared:
         await _prepare_call(core, draft, spec.prepare_call)
     if spec.prepare_step is not None or core.overrides is not None:
         await _prepare_step(core, draft)
-    core.offered = {tool.name: tool for tool in draft.tools}
+    core.offered = core.tools if draft.tools is spec.tools else {tool.name: tool for tool in draft.tools}
     forced = draft.tool_choice
     if isinstance(forced, ForceTool) and forced.name not in core.offered and state.final is None:
         offered = ", ".join(core.offered) or "none"
         raise _fault(f"tool_choice forces {forced.name!r}, which the step does not offer; it offers {offered}")
-    return _finished(core, draft, definitions=tuple([tool.definition for tool in draft.tools]))
+    return _finished(core, draft)
 
 
 def _draft(core: RunCore) -> _Draft:
@@ -107,8 +123,10 @@ def _draft(core: RunCore) -> _Draft:
     )
 
 
-def _finished(core: RunCore, draft: _Draft, *, definitions: Sequence[Any]) -> Prepared:
+def _finished(core: RunCore, draft: _Draft) -> tuple[ModelRequest, Model]:
     state = core.state
+    same = core.offered is core.tools
+    definitions = core.definitions if same else tuple([tool.definition for tool in draft.tools])
     messages = draft.messages
     choice = draft.tool_choice
     if state.final is not None:
@@ -134,7 +152,7 @@ def _finished(core: RunCore, draft: _Draft, *, definitions: Sequence[Any]) -> Pr
         max_tokens=draft.max_tokens,
         provider_options=draft.options,
     )
-    return Prepared(request, draft.model)
+    return request, draft.model
 
 
 async def _prepare_call(core: RunCore, draft: _Draft, hook: Any) -> None:
@@ -281,4 +299,3 @@ def _fault(text: str) -> EndRun:
 
 
 _NO_OVERRIDES = StepOverrides()
-_NOTHING_KEPT = Kept()

@@ -7,13 +7,11 @@ import msgspec
 from protocol.errors import ActorCrashed, ActorGone, ContextOverflow, ModelError
 from protocol.events import MessageDelivered, StepStarted, ToolRequested
 from protocol.history import first_fault
-from protocol.limits import LimitState
-from protocol.model import ForceTool, ModelRequest
+from protocol.model import ForceTool, Model, ModelRequest
 from protocol.normalise import parse_arguments
 from protocol.outcome import outcome_of
 from protocol.run import RunEnd
 from protocol.turns import Turn, UserMessage
-from protocol.usage import UNKNOWN_USAGE
 
 from ._budget import Reserve
 from ._callbacks import EndRun, call_hook, failed
@@ -21,7 +19,7 @@ from ._core import RunCore
 from ._final import end_without_call, prepare_final
 from ._gate import stopped
 from ._limits import ask_about_limits
-from ._prepare import Prepared, prepare
+from ._prepare import is_changed, plain_request, prepare
 from ._services import Services
 from ._session import Think
 
@@ -36,15 +34,24 @@ async def think(core: RunCore, services: Services) -> RunEnd | None:
     if core.spec.gate_on:
         await ask_about_limits(core, services)
     state.step_began = core.elapsed_seconds
-    refused = await _reserve(core, services)
-    if refused is not None:
-        return end_without_call(core, refused)
-    _deliver_steering(core)
+    grant = await services.budget.ask(Reserve())
+    state.reservation, state.sent = grant.number, False
+    if grant.refused is not None:
+        return end_without_call(core, grant.refused)
+    if state.final is not None or core.may_finalize:
+        await prepare_final(core, grant)
+    if state.steering:
+        _deliver_steering(core)
     core.log.emit(StepStarted(run=core.run, agent_path=core.path, step=state.step, final=state.final is not None))
-    prepared = await prepare(core)
+    request, model = await prepare(core) if is_changed(core) else plain_request(core)
     try:
-        _hold(core, prepared)
-        turn = await _ask(core, services, prepared)
+        _hold(core, request, model)
+        if core.journal.durable:
+            await core.journal.flushed()
+        try:
+            turn = await services.session.ask(Think(request, model))
+        except ContextOverflow:
+            request, turn = await _ask_shorter(core, services, request, model)
     except (EndRun, ActorGone, ActorCrashed):
         raise
     except Exception as error:  # noqa: BLE001  a model is foreign code
@@ -53,18 +60,8 @@ async def think(core: RunCore, services: Services) -> RunEnd | None:
             if len(text) > len("".join(state.shown)):
                 state.shown = [text]
         return failed(_code_of(error), "the model", error)
-    _take(core, turn, prepared)
+    _take(core, turn, request)
     return None
-
-
-async def _reserve(core: RunCore, services: Services) -> LimitState | None:
-    """Count the call, and decide whether it is the final one; the limit that refuses it."""
-    state = core.state
-    grant = await services.budget.ask(Reserve(state.reservation, state.spent))
-    state.reservation, state.sent, state.spent = grant.number, False, None
-    if grant.refused is None:
-        await prepare_final(core, grant)
-    return grant.refused
 
 
 def _deliver_steering(core: RunCore) -> None:
@@ -74,12 +71,12 @@ def _deliver_steering(core: RunCore) -> None:
         core.log.emit(MessageDelivered(run=core.run, agent_path=core.path, message=message.id))
 
 
-def _hold(core: RunCore, prepared: Prepared) -> None:
+def _hold(core: RunCore, request: ModelRequest, model: Model) -> None:
     """Hold the tokens and the cost of the request that is about to leave; one that is too big is not sent (B1)."""
-    core.estimate = core.estimate_of(prepared.request, prepared.model)
+    core.estimate = core.estimate_of(request, model)
     if not core.account.holds_amounts:
         return
-    tokens, cost = core.amounts_of(prepared.request, prepared.model, core.estimate)
+    tokens, cost = core.amounts_of(request, model, core.estimate)
     lacking = core.account.hold(core.state.reservation, tokens, cost)
     if lacking is not None:
         core.account.release(core.state.reservation)
@@ -87,24 +84,24 @@ def _hold(core: RunCore, prepared: Prepared) -> None:
         raise EndRun(end_without_call(core, lacking))
 
 
-async def _ask(core: RunCore, services: Services, prepared: Prepared) -> Turn:
-    if core.journal.durable:
-        await core.journal.flushed()
-    try:
-        return await services.session.ask(Think(prepared.request, prepared.model))
-    except ContextOverflow:
-        shorter = await _shortened(core, prepared.request)
-        if shorter is None:
-            raise
-        state = core.state
-        spent = state.spent or core.spending_of(UNKNOWN_USAGE, None, prepared.model.name, core.estimate)
-        grant = await services.budget.ask(Reserve(state.reservation, spent))
-        state.reservation, state.sent, state.spent = grant.number, False, None
-        if grant.refused is not None:
-            raise
-        prepared.request = shorter
-        _hold(core, prepared)
-        return await services.session.ask(Think(shorter, prepared.model))
+async def _ask_shorter(
+    core: RunCore, services: Services, request: ModelRequest, model: Model
+) -> tuple[ModelRequest, Turn]:
+    """The request was refused for its length: send what `on_context_overflow` makes of it, as a call of its own (H8).
+
+    Raises the refusal again where there is no such hook, or nothing to send, or no call left.
+    """
+    shorter = await _shortened(core, request)
+    if shorter is None:
+        raise
+    core.settle_ledger()
+    state = core.state
+    grant = await services.budget.ask(Reserve())
+    state.reservation, state.sent = grant.number, False
+    if grant.refused is not None:
+        raise
+    _hold(core, shorter, model)
+    return shorter, await services.session.ask(Think(shorter, model))
 
 
 async def _shortened(core: RunCore, request: ModelRequest) -> ModelRequest | None:
@@ -121,10 +118,9 @@ async def _shortened(core: RunCore, request: ModelRequest) -> ModelRequest | Non
     return msgspec.structs.replace(request, messages=tuple(messages))
 
 
-def _take(core: RunCore, turn: Turn, prepared: Prepared) -> None:
+def _take(core: RunCore, turn: Turn, request: ModelRequest) -> None:
     """Take the turn in hand: what it is, and which calls it asks for."""
     state = core.state
-    request = prepared.request
     core.hold(turn)
     state.shown = []
     state.reask = state.reasked_as = None
