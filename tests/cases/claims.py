@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from protocol.turns import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from protocol.turns import AssistantMessage, Message, ToolCall, ToolMessage, ToolResult, UserMessage
 
-from .runner import Gate
-
-Claim: TypeAlias = Callable[[Gate], None]
+Claim: TypeAlias = Callable[..., None]
+"""Takes the way in which questions are answered, if somebody is asked in the case; else nothing."""
 CLAIMS: dict[tuple[str, str], Claim] = {}
 
 
@@ -32,8 +31,13 @@ def said(messages: Iterable[Message]) -> list[str]:
 
 def called(messages: Iterable[Message]) -> list[str]:
     """Ids of the calls, in order."""
+    return [call.id for call in calls_in(messages)]
+
+
+def calls_in(messages: Iterable[Message]) -> list[ToolCall]:
+    """The calls, in order."""
     return [
-        part.id
+        part
         for message in messages
         if isinstance(message, AssistantMessage)
         for part in message.parts
@@ -43,9 +47,9 @@ def called(messages: Iterable[Message]) -> list[str]:
 
 def answered(messages: Iterable[Message]) -> list[tuple[str, str]]:
     """Ids and statuses of the results, in order."""
-    return [
-        (result.call, result.status)
-        for message in messages
-        if isinstance(message, ToolMessage)
-        for result in message.results
-    ]
+    return [(result.call, result.status) for result in results_in(messages)]
+
+
+def results_in(messages: Iterable[Message]) -> list[ToolResult]:
+    """The results, in order."""
+    return [result for message in messages if isinstance(message, ToolMessage) for result in message.results]

@@ -6,13 +6,14 @@ from protocol.events import LimitReached, RunStarted, StepFinished, ToolStarted
 from protocol.limits import LimitState
 from protocol.turns import AssistantMessage, text_of
 
-from .claims import answered, called, claim, said
-from .runner import Gate, run_case
+from .claims import answered, called, claim, results_in, said
+from .program import Gate
+from .runner import run_case
 
 
 @claim("LIM-01", "no request is sent after the one that produced FINAL")
-def final_is_the_last_request(gate: Gate) -> None:
-    (came,) = run_case("LIM-01", gate)
+def final_is_the_last_request() -> None:
+    (came,) = run_case("LIM-01")
     last = came.last.messages[-1]
 
     assert isinstance(last, AssistantMessage)
@@ -22,8 +23,8 @@ def final_is_the_last_request(gate: Gate) -> None:
 
 
 @claim("LIM-01", "exactly one terminal event")
-def one_end(gate: Gate) -> None:
-    (came,) = run_case("LIM-01", gate)
+def one_end() -> None:
+    (came,) = run_case("LIM-01")
     ends = [name for name in came.last.types if name in {"run_finished", "run_failed", "run_cancelled"}]
 
     assert ["run_finished"] == ends
@@ -33,8 +34,8 @@ def one_end(gate: Gate) -> None:
     "LIM-03",
     "run 1: outcome answer 'done', 3 model calls, no limit event (using exactly the allowance is not an overrun)",
 )
-def the_allowance_is_no_overrun(gate: Gate) -> None:
-    first, _ = run_case("LIM-03", gate)
+def the_allowance_is_no_overrun() -> None:
+    first, _ = run_case("LIM-03")
 
     assert ("answer", "done", 3) == (first.outcome, first.last.result.text, len(first.asked))
     assert [] == first.last.all(LimitReached)
@@ -45,8 +46,8 @@ def the_allowance_is_no_overrun(gate: Gate) -> None:
     "LIM-03",
     "run 2: tool t runs exactly 2 times, call c is not executed, outcome limit, one limit event carrying used=2 and max=2",
 )
-def one_more_is_an_overrun(gate: Gate) -> None:
-    _, second = run_case("LIM-03", gate)
+def one_more_is_an_overrun() -> None:
+    _, second = run_case("LIM-03")
 
     assert {"t": 2} == second.tool_runs
     assert ["a", "b"] == [event.call for event in second.last.all(ToolStarted)]
@@ -56,8 +57,8 @@ def one_more_is_an_overrun(gate: Gate) -> None:
 
 
 @claim("LIM-04", "child makes its 3 iterations and answers 'child done' with no limit event")
-def the_child_has_its_own_window(gate: Gate) -> None:
-    (came,) = run_case("LIM-04", gate)
+def the_child_has_its_own_window() -> None:
+    (came,) = run_case("LIM-04")
     (child,) = [event.run for event in came.stream if isinstance(event, RunStarted) and event.agent == "child"]
     inner = [event for event in came.stream if event.run == child]
     (result,) = came.results["p3"]
@@ -69,8 +70,8 @@ def the_child_has_its_own_window(gate: Gate) -> None:
 
 
 @claim("LIM-04", "parent counts the child call as one iteration, so parent also has no limit event")
-def the_parent_counts_one(gate: Gate) -> None:
-    (came,) = run_case("LIM-04", gate)
+def the_parent_counts_one() -> None:
+    (came,) = run_case("LIM-04")
 
     assert 3 == came.last.result.counters.tool_iterations
     assert [] == [event for event in came.stream if isinstance(event, LimitReached)]
@@ -94,15 +95,15 @@ def both_answer(gate: Gate) -> None:
 
 
 @claim("LIM-12", "the first request offers tool t")
-def tools_are_offered_first(gate: Gate) -> None:
-    (came,) = run_case("LIM-12", gate)
+def tools_are_offered_first() -> None:
+    (came,) = run_case("LIM-12")
 
     assert (("t",), True) == (came.asked[0].tools, came.asked[0].tools_on)
 
 
 @claim("LIM-12", "the finalization request offers no tools or forces tool choice to none")
-def tools_are_off_last(gate: Gate) -> None:
-    (came,) = run_case("LIM-12", gate)
+def tools_are_off_last() -> None:
+    (came,) = run_case("LIM-12")
     final = came.asked[-1]
 
     assert not final.tools or final.tool_choice == "none"
@@ -110,24 +111,24 @@ def tools_are_off_last(gate: Gate) -> None:
 
 
 @claim("LIM-15", "the first request offers t")
-def a_limit_of_one_offers_tools(gate: Gate) -> None:
-    (came,) = run_case("LIM-15", gate)
+def a_limit_of_one_offers_tools() -> None:
+    (came,) = run_case("LIM-15")
 
     assert came.asked[0].tools_on
     assert "t" in came.asked[0].tools
 
 
 @claim("LIM-18", "if the second request was made, the result text also contains 'and more'")
-def all_prose_is_kept(gate: Gate) -> None:
-    (came,) = run_case("LIM-18", gate)
+def all_prose_is_kept() -> None:
+    (came,) = run_case("LIM-18")
 
     assert 2 == len(came.asked)
     assert "Half the answer\n\nand more" == came.last.result.text
 
 
 @claim("LIM-18", "outcome is limit with a result object, not a raised exception that hides the text")
-def the_limit_is_a_result(gate: Gate) -> None:
-    (came,) = run_case("LIM-18", gate)
+def the_limit_is_a_result() -> None:
+    (came,) = run_case("LIM-18")
 
     assert came.last.error is None
     assert came.last.outcome is not None
@@ -135,10 +136,25 @@ def the_limit_is_a_result(gate: Gate) -> None:
 
 
 @claim("LIM-18", "c2, if seen, is not executed and does not stay unanswered")
-def the_last_call_is_answered(gate: Gate) -> None:
-    (came,) = run_case("LIM-18", gate)
+def the_last_call_is_answered() -> None:
+    (came,) = run_case("LIM-18")
 
     assert [("c1", "ok"), ("c2", "not_run")] == answered(came.last.messages)
     assert ["c1", "c2"] == called(came.last.messages)
     assert ["c1"] == [event.call for event in came.last.all(ToolStarted)]
     assert 2 == len(came.last.all(StepFinished))
+
+
+@claim(
+    "LIM-10",
+    "the result of p1 is marked incomplete/limit (not success) in both the event and the text the parent model sees",
+)
+def a_child_at_its_limit_is_no_success() -> None:
+    (came,) = run_case("LIM-10")
+    (end,) = came.results["p1"]
+    (told,) = results_in(came.asked[1].messages)
+
+    assert ("p1", "error", "error") == (told.call, told.status, end.status)
+    assert end.text == told.text
+    assert "the limit tool_iterations (1) was reached" in told.text
+    assert ["k2"] == [id for id, ends in came.results.items() if "not_run" in {result.status for result in ends}]

@@ -7,12 +7,12 @@ from protocol.events import MessageDelivered, ToolCallDelta, ToolFinished, ToolS
 from protocol.turns import AssistantMessage, ToolMessage, UserMessage
 
 from .claims import answered, called, claim, said
-from .runner import Gate, run_case
+from .runner import run_case
 
 
 @claim("DNG-01", "the second run answers 'hello again'")
-def the_session_lives(gate: Gate) -> None:
-    (came,) = run_case("DNG-01", gate)
+def the_session_lives() -> None:
+    (came,) = run_case("DNG-01")
     first, second = came.played
 
     assert ("run_cancelled", "run_finished") == (first.types[-1], second.types[-1])
@@ -22,8 +22,8 @@ def the_session_lives(gate: Gate) -> None:
 
 
 @claim("DNG-04", "no follow-up request is sent for the half-received call")
-def nothing_follows(gate: Gate) -> None:
-    (came,) = run_case("DNG-04", gate)
+def nothing_follows() -> None:
+    (came,) = run_case("DNG-04")
 
     assert 1 == len(came.asked)
     assert isinstance(came.last.error, RunFailedError)
@@ -31,8 +31,8 @@ def nothing_follows(gate: Gate) -> None:
 
 
 @claim("DNG-04", "c1 is absent from stored history or has a not-run result")
-def the_half_call_is_gone(gate: Gate) -> None:
-    (came,) = run_case("DNG-04", gate)
+def the_half_call_is_gone() -> None:
+    (came,) = run_case("DNG-04")
     last = came.last.messages[-1]
 
     assert [] == called(came.last.messages)
@@ -42,8 +42,8 @@ def the_half_call_is_gone(gate: Gate) -> None:
 
 
 @claim("ORD-01", "order in request 2: assistant(c1), result(c1), then the steering text")
-def steering_comes_after_the_result(gate: Gate) -> None:
-    (came,) = run_case("ORD-01", gate)
+def steering_comes_after_the_result() -> None:
+    (came,) = run_case("ORD-01")
     second = came.asked[1].messages
 
     assert [UserMessage, AssistantMessage, ToolMessage, UserMessage] == [type(message) for message in second]
@@ -52,8 +52,8 @@ def steering_comes_after_the_result(gate: Gate) -> None:
 
 
 @claim("ORD-01", "the steering text occurs once")
-def steering_occurs_once(gate: Gate) -> None:
-    (came,) = run_case("ORD-01", gate)
+def steering_occurs_once() -> None:
+    (came,) = run_case("ORD-01")
 
     assert 1 == said(came.last.messages).count("in docx please")
     assert 1 == repr(came.asked[-1].conversation).count("in docx please")
@@ -61,19 +61,18 @@ def steering_occurs_once(gate: Gate) -> None:
 
 
 @claim("ORD-06", "a, already started, is not cancelled by a plain steer")
-def steering_cancels_nothing(gate: Gate) -> None:
-    (came,) = run_case("ORD-06", gate)
+def steering_cancels_nothing() -> None:
+    (came,) = run_case("ORD-06")
     (end,) = came.results["a"]
 
     assert ("ok", "written") == (end.status, end.text)
 
 
 @claim("ORD-06", "b is either run or answered not-run, as documented, and the policy is the same every time")
-def what_was_asked_for_runs(gate: Gate) -> None:
+def what_was_asked_for_runs() -> None:
     ends = []
-    for _ in range(3):
-        run_case.cache_clear()
-        (came,) = run_case("ORD-06", gate)
+    for order in range(3):
+        (came,) = run_case("ORD-06", order=order)
         (end,) = came.results["b"]
         ends.append((end.status, end.text))
 
@@ -81,8 +80,8 @@ def what_was_asked_for_runs(gate: Gate) -> None:
 
 
 @claim("ORD-06", "the steer is delivered after both results")
-def steering_waits_for_both(gate: Gate) -> None:
-    (came,) = run_case("ORD-06", gate)
+def steering_waits_for_both() -> None:
+    (came,) = run_case("ORD-06")
     kinds = [type(e) for e in came.last.events if isinstance(e, (ToolStarted, ToolFinished, MessageDelivered))]
     second = came.asked[1].messages
 

@@ -1,7 +1,7 @@
 """The claims are asserted in modules of their own: pytest tells of them as of tests."""
 
+from pathlib import Path
+
 import pytest
 
-pytest.register_assert_rewrite(
-    "tests.cases.claims_limit", "tests.cases.claims_continuation", "tests.cases.claims_order"
-)
+pytest.register_assert_rewrite(*[f"tests.cases.{path.stem}" for path in Path(__file__).parent.glob("claims_*.py")])

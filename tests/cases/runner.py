@@ -1,44 +1,90 @@
-"""Runs a case, and says what came of it in the words of its `check`."""
+"""Plays a case, and keeps what came of it."""
 
 from __future__ import annotations
 
 import functools
-import itertools
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 
 import attrs
+import trio
 
-from actors import AgentSpec, Run, remote
-from protocol.errors import RunCancelledError
-from protocol.events import ContinuationRequired, RunEvent, StepStarted, ToolFinished, ToolStarted
-from tests.support.play import Act, Played, Stage, numbered_events, perform
-from tests.support.scripts import Bench
+from actors import Agent, AgentSpec, remote
+from protocol.errors import AgentBusy, RunCancelledError
+from protocol.events import (
+    TERMINAL_EVENTS,
+    ContinuationRequired,
+    RunCancelled,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    ToolFinished,
+)
+from protocol.turns import Message
+from tests.support.play import Played, Stage, perform
 from tests.support.strict import Asked, StrictModel
 
-from .program import CASES, gate_function, response_of, rule_of, spec_of, tools_of
+from .actions import NOTES, Clients, gate_function
+from .conditions import Seen, conditions_of
+from .model import CaseModel, rule_of
+from .program import (
+    CALL_SECONDS,
+    REAL_CALL_SECONDS,
+    REAL_TIME,
+    Case,
+    Change,
+    Gate,
+    configs_of,
+    input_of,
+    programs_of,
+    scripts_of,
+    spec_of,
+    timeouts_of,
+)
+from .tools import Workshop
 
-Gate: TypeAlias = Literal["remote", "function"]
-RESULTS = {"error": "error", "timed_out": "error", "interrupted": "cancelled", "ok": "ok"}
 OUTCOMES = {"stop": "answer", "length": "truncated", "content_filter": "blocked", "empty": "empty"}
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class Came:
     """What came of one program of a case."""
 
     played: tuple[Played, ...]
-    """One after the other, of the agent that the case is about."""
-    tool_runs: dict[str, int]
+    """The runs of the agent that the case is about, in the order in which they began."""
     asked: tuple[Asked, ...]
     """All requests of that agent."""
     faults: tuple[str, ...]
     """What a strict server would have refused of them."""
     stream: tuple[RunEvent, ...]
     """All events of its stream, those of agents below it included."""
+    conversations: dict[str, tuple[Message, ...]]
+    """Of each agent by its name, when everything was over, threads that had been left behind too."""
+    tools: Workshop
+    seen: Seen
+    """What the stop condition of the case looked at."""
+    times: dict[str, float]
+    """When each moment came first, as the actions know moments."""
+    refused: tuple[AgentBusy, ...]
+    """Starts that the agent refused."""
+    raised: BaseException | None
+    """What came out of the runtime."""
+    seconds: float
+    """From the first start to the end of everything, the runtime's close included; real where time is."""
 
     @property
     def last(self) -> Played:
         return self.played[-1]
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation of the agent that the case is about."""
+        return next(iter(self.conversations.values()))
+
+    @property
+    def tool_runs(self) -> dict[str, int]:
+        return self.tools.runs
 
     @property
     def prompts(self) -> list[ContinuationRequired]:
@@ -53,6 +99,11 @@ class Came:
         return found
 
     @property
+    def ends(self) -> list[RunFinished | RunFailed | RunCancelled]:
+        """The terminal events of the agent that the case is about."""
+        return [event for event in self.stream if isinstance(event, TERMINAL_EVENTS) and not event.agent_path]
+
+    @property
     def outcome(self) -> str:
         """In the words of the cases."""
         error, result = self.last.error, self.last.result
@@ -65,107 +116,125 @@ class Came:
         return OUTCOMES.get(result.finish_reason, "answer" if result.answered else result.finish_reason)
 
 
+def run_case(id: str, gate: Gate = "remote", *changes: Change, order: int = 0) -> tuple[Came, ...]:
+    """Each program of a case, or of the variant that the changes make of it, played and judged.
+
+    `order` draws the order of tasks that wake at the same time. What was played once is remembered.
+    """
+    return _run_case(id, gate, changes, order)
+
+
 @functools.cache
-def run_case(id: str, gate: Gate = "remote", message: str | None = None) -> tuple[Came, ...]:
-    """Each program of a case, played and judged. `message` replaces that of the case's decisions."""
-    told = CASES[id]["input"]
-    programs = told.get("runs", [told])
-    return tuple(perform(functools.partial(_play, program, gate, message)) for program in programs)
+def _run_case(id: str, gate: Gate, changes: tuple[Change, ...], order: int) -> tuple[Came, ...]:
+    scale = REAL_TIME.get(id)
+    return tuple(_Program(told, gate, scale).play(order) for told in programs_of(input_of(id, changes)))
 
 
-async def _play(told: dict[str, Any], gate: Gate, message: str | None, stage: Stage) -> Came:
-    actions = [
-        dict(action, message=message) if message and isinstance(action, dict) else action
-        for action in told.get("actions", [])
-    ]
-    bench = Bench()
-    specs: dict[str, AgentSpec] = {}
+@attrs.define(eq=False)
+class _Program:
+    """One program of a case while it is played."""
 
-    async def run_child(name: str) -> str:
-        return (await stage.play(await stage.spawn(specs[name]), "from above")).result.text
+    told: Case
+    gate: Gate
+    real_scale: float | None
+    """What one second takes where time is real."""
+    seen: Seen = attrs.field(factory=Seen)
+    stage: Stage = attrs.field(init=False)
+    clients: Clients = attrs.field(init=False)
+    tools: Workshop = attrs.field(init=False)
+    specs: dict[str, AgentSpec] = attrs.field(factory=dict[str, AgentSpec])
+    raised: BaseException | None = None
+    began: float = 0.0
+    seconds: float = 0.0
 
-    tools = tools_of(told["tools"], bench, run_child)
-    configs = told.get("agents", {"agent": told.get("config", {})})
-    scripts = told.get("script", {"agent": told.get("turns") or told.get("model")})
-    for name, config in configs.items():
-        answers = gate_function(actions) if gate == "function" else remote()
-        specs[name] = spec_of(name, config, rule_of(scripts[name]), tools, answers)
-    main = next(iter(specs.values()))
-    one = await stage.spawn(main)
-    played = [await stage.play(one, prompt, act=_act(actions, gate)) for prompt in _prompts(actions)]
-    assert isinstance(main.model, StrictModel)
-    stream = [event for _, event in await numbered_events(one) if isinstance(event, RunEvent)]
-    return Came(tuple(played), bench.runs, tuple(main.model.asked), tuple(main.model.faults), tuple(stream))
+    def play(self, order: int) -> Came:
+        """Play it to its end; `Came` is put together when nothing can change any more."""
+        try:
+            perform(self._scene, order=order, real_time=self.real_scale is not None)
+        except KeyboardInterrupt as error:
+            self._keep(error)
+        except BaseExceptionGroup as group:
+            if group.split(KeyboardInterrupt)[1] is not None:
+                raise
+            self._keep(group)
+        return self._came()
+
+    def _keep(self, error: BaseException) -> None:
+        """A tool of the case raised what no run may hold; the judge, whom it kept away, is called in afterwards."""
+        if "raise KeyboardInterrupt" not in self.told["tools"].values():
+            raise error
+        self.raised = error
+        faults = trio.run(self.stage.judge)
+        assert [] == faults
+
+    async def _scene(self, stage: Stage) -> None:
+        told = self.told
+        scale = 1.0 if self.real_scale is None else self.real_scale
+        actions = list(_actions(told.get("actions", [])))
+        self.stage = stage
+        self.tools = Workshop(self._run_agent, scale=scale)
+        scripts = scripts_of(told)
+        for name, config in configs_of(told).items():
+            model = CaseModel(
+                rule_of(scripts[name]), seconds=CALL_SECONDS if self.real_scale is None else REAL_CALL_SECONDS
+            )
+            tools = self.tools.make(told.get("tools", {}), timeouts_of(config))
+            answers = gate_function(list(actions)) if self.gate == "function" else remote()
+            options = conditions_of(told, self.seen)
+            self.specs[name] = spec_of(name, config, model, tools, scale=scale, answers=answers, **options)
+        agent = await stage.spawn(next(iter(self.specs.values())))
+        self.clients = Clients(stage, agent, self.gate, actions, if_busy=told.get("if_busy", "refuse"))
+        self.began = trio.current_time()
+        try:
+            await self.clients.play()
+        finally:
+            self.seconds = trio.current_time() - self.began
+            self.tools.released.set()
+        if self.real_scale is not None:
+            with trio.fail_after(30):
+                # Nobody tells of the end of a thread that was left behind.
+                while stage.runtime.statistics().tool_threads.abandoned:  # noqa: ASYNC110
+                    await trio.sleep(0.01)
+        assert not self.clients.undone, f"these moments never came: {self.clients.undone}"
+
+    async def _run_agent(self, name: str) -> str:
+        """Run an agent inside a tool, as its author would: its text, if it came to an answer."""
+        played = await self.stage.play(await self.stage.spawn(self.specs[name]), "from above")
+        if played.error is not None:
+            raise played.error
+        played.result.raise_for_limit()
+        return played.result.text
+
+    def _came(self) -> Came:
+        agent = self.clients.agent
+        model = agent.spec.model
+        assert isinstance(model, StrictModel)
+        stream = tuple(_events(agent))
+        began = [event.run for event in stream if isinstance(event, RunStarted)]
+        return Came(
+            played=tuple(sorted(self.clients.played, key=lambda played: began.index(played.run))),
+            asked=tuple(model.asked),
+            faults=tuple(model.faults),
+            stream=stream,
+            conversations={agent.name: tuple(agent.messages) for agent in self.stage.agents},
+            tools=self.tools,
+            seen=self.seen,
+            times=self.clients.times,
+            refused=tuple(self.clients.refused),
+            raised=self.raised,
+            seconds=self.seconds,
+        )
 
 
-def _prompts(actions: list[Any]) -> list[str]:
-    """What the user says: at once, and whenever a run has ended."""
-    said = [action for action in actions if isinstance(action, dict) and action["do"] == "user_message"]
-    first = [action["text"] for action in said if action["when"] == "immediately"]
-    return [*(first or ["go"]), *[action["text"] for action in said if action["when"] == "run_ended"]]
+def _actions(told: list[Any]) -> Iterator[Case]:
+    for action in told:
+        if isinstance(action, dict):
+            yield action
+        else:
+            assert action in NOTES, f"no action is known for: {action}"
 
 
-def _act(actions: list[Any], gate: Gate) -> Act:
-    """The actions that happen while a run goes on, each at its first moment."""
-    todo = [a for a in actions if isinstance(a, dict) and a["do"] != "user_message" and "limit_prompt" not in a["when"]]
-
-    async def act(run: Run) -> None:
-        prompts = itertools.count(1)
-        steps = itertools.count(1)
-        async for event in run:
-            match event:
-                case ContinuationRequired() if gate == "remote":
-                    response = response_of(actions, next(prompts))
-                    if response is not None:
-                        await run.decide(event.request, response, by="user")
-                case ToolStarted(call=call):
-                    _do(run, f"tool_started:{call}")
-                case StepStarted():
-                    _do(run, f"request:{next(steps)} in flight")
-                case _:
-                    pass
-
-    def _do(run: Run, when: str) -> None:
-        for action in [action for action in todo if action["when"] == when]:
-            todo.remove(action)
-            if action["do"] == "cancel":
-                run.cancel()
-            elif action["do"] == "steer":
-                run.steer(action["text"])
-            else:
-                raise AssertionError(f"no action is known that does: {action}")
-
-    return act
-
-
-def result_word(event: ToolFinished) -> str:
-    """A call's result in the words of the cases."""
-    return RESULTS.get(event.status, "not_run")
-
-
-def check(came: Came, word: str, expected: Any) -> bool:
-    """One word of a case's `check`."""
-    text = came.last.result.text
-    match word:
-        case "llm_calls":
-            return bool(len(came.asked) == expected == sum(p.result.counters.llm_calls for p in came.played))
-        case "llm_calls_one_of":
-            return len(came.asked) in expected
-        case "llm_calls_max":
-            return bool(len(came.asked) <= expected)
-        case "tool_runs":
-            return came.tool_runs == {name: runs for name, runs in expected.items() if runs}
-        case "result":
-            return {id: [result_word(end) for end in came.results[id]] for id in expected} == {
-                id: [word] for id, word in expected.items()
-            }
-        case "final_text":
-            return bool(text == expected)
-        case "final_contains":
-            return all(part in text for part in expected)
-        case "outcome":
-            return bool(came.outcome == expected)
-        case "strict_ok":
-            return bool((not came.faults) == expected)
-        case _:
-            raise AssertionError(f"no check is known for {word}")
+def _events(agent: Agent) -> Iterator[RunEvent]:
+    for event, _ in agent._stream.read(0, agent._stream.end)[1]:
+        if isinstance(event, RunEvent):
+            yield event

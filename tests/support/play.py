@@ -30,6 +30,7 @@ Act: TypeAlias = Callable[[Run], Awaitable[object]]
 """What goes on beside a run: steering, deciding, cancelling."""
 
 VIRTUAL_HOUR = 3600
+REAL_MINUTE = 60
 
 
 @attrs.frozen
@@ -175,14 +176,15 @@ async def numbered_events(agent: Agent) -> Numbered:
     return numbered
 
 
-def perform(scene: Callable[[Stage], Awaitable[T]], *, order: int = 0) -> T:
+def perform(scene: Callable[[Stage], Awaitable[T]], *, order: int = 0, real_time: bool = False) -> T:
     """Run a scene on a stage of its own, in virtual time, and have it judged.
 
-    Tasks that wake in the same tick run in an order that trio draws; `order` decides the draw.
+    Tasks that wake in the same tick run in an order that trio draws; `order` decides the draw. `real_time` is for scenes
+    that wait for threads, which virtual time does not.
     """
 
     async def main() -> T:
-        with trio.fail_after(VIRTUAL_HOUR):
+        with trio.fail_after(REAL_MINUTE if real_time else VIRTUAL_HOUR):
             async with open_runtime() as runtime:
                 stage = Stage(runtime)
                 value = await scene(stage)
@@ -192,7 +194,7 @@ def perform(scene: Callable[[Stage], Awaitable[T]], *, order: int = 0) -> T:
             return value
 
     trio._core._run._r.seed(order)  # there is no public way to it
-    return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    return trio.run(main, clock=None if real_time else trio.testing.MockClock(autojump_threshold=0))
 
 
 def play(
