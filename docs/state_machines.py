@@ -18,8 +18,9 @@ sys.path.insert(0, str(ROOT))  # a script: what it draws is this checkout's, and
 
 from docs._draw import Edge, distances, svg_of  # noqa: E402
 from protocol.events import Event  # noqa: E402
-from protocol.gate import REQUEST_TRANSITIONS  # noqa: E402
 from protocol.grammar import CALL_TRANSITIONS, RUN_TRANSITIONS  # noqa: E402
+from protocol.ledger import RESERVATION_TRANSITIONS  # noqa: E402
+from protocol.requests import APPROVAL_TRANSITIONS, CONTINUATION_TRANSITIONS  # noqa: E402
 
 DOCS = ROOT / "docs"
 
@@ -61,6 +62,11 @@ def by_cause(table: Mapping[Any, Mapping[Any, str]]) -> list[Edge]:
     ]
 
 
+def by_action(table: Mapping[Any, Mapping[str, Any]]) -> list[Edge]:
+    """The edges of `{state: {action: state}}`."""
+    return [Edge(source, action, target) for source, ways in table.items() for action, target in ways.items()]
+
+
 def by_state(table: Mapping[str, Collection[str]]) -> list[Edge]:
     """The edges of `{state: the states after it}`, in the order that the states have in the table."""
     order = list(table)
@@ -79,9 +85,19 @@ MACHINES = [
     ),
     Machine("Call", "A tool call, by its events (`protocol/grammar.py`).", by_cause(CALL_TRANSITIONS)),
     Machine(
-        "Request",
-        "A question to whoever decides (`protocol/gate.py`): closed once, and for good.",
-        by_state(REQUEST_TRANSITIONS),
+        "Gate request",
+        'The question "go on?" (`protocol/requests.py`): closed once, and for good.',
+        by_state(CONTINUATION_TRANSITIONS),
+    ),
+    Machine(
+        "Approval request",
+        'The question "may this call run?" (`protocol/requests.py`): closed once, and for good.',
+        by_state(APPROVAL_TRANSITIONS),
+    ),
+    Machine(
+        "Reservation",
+        "A model call in the ledger (`protocol/ledger.py`): counted when it is made, booked or given back once.",
+        by_action(RESERVATION_TRANSITIONS),
     ),
 ]
 

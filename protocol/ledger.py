@@ -22,7 +22,7 @@ from .spending import Books, Spending
 from .stopwatch import Stopwatch
 from .usage import Usage
 
-__all__ = ("RESERVATION_TRANSITIONS", "Account", "AccountStatistics", "Grant")
+__all__ = ("RESERVATION_TRANSITIONS", "Account", "AccountStatistics", "Grant", "ReservationState")
 
 ReservationState: TypeAlias = Literal["open", "held", "settled", "released"]
 RESERVATION_TRANSITIONS: dict[ReservationState, dict[str, ReservationState]] = {

@@ -69,6 +69,8 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False, tag="call", omit_defaults=
     """The raw arguments, if they were no JSON object; `arguments` is then `{}`."""
     vendor_id: str | None = None
     """The vendor's own id, where it differs from `id`."""
+    repaired: bool = False
+    """JSON text in the arguments, where the tool's schema wants what it says, has been decoded (T3)."""
 
 
 class OpaquePart(msgspec.Struct, frozen=True, gc=False, tag="opaque", omit_defaults=True):

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from docs._draw import CHAR, SIZE, Edge, distances, svg_of
 from docs.state_machines import MACHINES, Machine, main
-from protocol.events import ContinuationOutcome
+from protocol.events import ApprovalOutcome, ContinuationOutcome
 from protocol.grammar import CallState, RunPhase
+from protocol.ledger import ReservationState
 
 ROOT = Path(__file__).resolve().parent.parent
 BY_TITLE = {machine.title: machine for machine in MACHINES}
@@ -87,7 +88,9 @@ def test_the_next_state_is_never_in_doubt(machine: Machine) -> None:
     [
         ("Run", "new", get_args(RunPhase), {"over"}),
         ("Call", "none", ("none", *get_args(CallState)), {"finished"}),
-        ("Request", "pending", ("pending", *get_args(ContinuationOutcome)), set(get_args(ContinuationOutcome))),
+        ("Gate request", "pending", ("pending", *get_args(ContinuationOutcome)), set(get_args(ContinuationOutcome))),
+        ("Approval request", "pending", ("pending", *get_args(ApprovalOutcome)), set(get_args(ApprovalOutcome))),
+        ("Reservation", "open", get_args(ReservationState), {"settled", "released"}),
     ],
 )
 def test_the_tables_hold_all_states(title: str, start: str, states: tuple[str, ...], ends: set[str]) -> None:

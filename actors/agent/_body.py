@@ -32,6 +32,9 @@ from ._threads import ToolThreads
 __all__ = ("Body", "ToolTimedOut")
 
 
+THREAD_TEXT = "Interrupted before it ended: its thread may still run, and it may have had an effect."
+
+
 class ToolTimedOut(ToolError):
     """What `proceed()` raises when the body took longer than it may."""
 
@@ -49,7 +52,7 @@ class Body:
     async def run(self) -> None:
         """Enter the body and record its result."""
         status: ToolStatus = "interrupted"
-        text = INTERRUPTED_TEXT
+        text = THREAD_TEXT if self.item.tool.in_thread else INTERRUPTED_TEXT
         self.enter()
         try:
             status, text = await self._outcome()
@@ -61,10 +64,7 @@ class Body:
         core, call = self.core, self.item.call
         core.state.tool_calls += 1
         core.bodies_allowed -= 1
-        event = ToolStarted(
-            run=core.run, agent_path=core.path, call=call.id, name=call.name, repaired=self.item.repaired
-        )
-        core.log.emit(event)
+        core.log.emit(ToolStarted(run=core.run, agent_path=core.path, call=call.id, name=call.name))
 
     def record(self, status: ToolStatus, text: str) -> None:
         """Enter the result of a body that was entered."""

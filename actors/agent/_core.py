@@ -73,6 +73,8 @@ class RunCore:
     began: float = attrs.field(factory=trio.current_time)
     arguments: Arguments = attrs.field(factory=dict[str, dict[str, Any]])
     """Decoded arguments of the turn in hand."""
+    bound: dict[str, Any] = attrs.field(factory=dict[str, Any])
+    """Of each of its calls whose tool was offered: the bound arguments, or what is wrong with them."""
     calls: tuple[ToolCall, ...] = ()
     """Calls of the turn in hand, and its visible text: worked out once."""
     text: str = ""
@@ -366,6 +368,7 @@ class RunCore:
         state.approvals = {}
         state.counted = False
         self.arguments = {}
+        self.bound = {}
         self.calls = ()
         self.text = ""
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+import msgspec
 
 from protocol.text import clean, cut_middle
-from protocol.turns import ToolCall
+from protocol.turns import ToolCall, Turn
 
-from ..tools import ArgumentsInvalid, Tool
+from ..tools import ArgumentsInvalid, Bound, Tool
 from ._core import RunCore
 
-__all__ = ("Ready", "resolve")
+__all__ = ("Ready", "bind_calls", "resolve")
 
 
 @attrs.define(eq=False)
@@ -25,7 +26,6 @@ class Ready:
     """For the tool's function."""
     shown: dict[str, Any]
     """As JSON: what an approval shows, and what runs."""
-    repaired: bool = False
     edited: bool = False
     """Whether a person has changed the arguments."""
 
@@ -33,6 +33,34 @@ class Ready:
         """Take other arguments. Raises `ArgumentsInvalid`."""
         bound = self.tool.bind(arguments)
         self.arguments, self.shown = bound.arguments, bound.decoded
+
+
+def bind_calls(core: RunCore, turn: Turn) -> Turn:
+    """Bind the arguments of every call whose tool was offered, and store what was repaired as it will run (T3).
+
+    So what is shown at the gate and for approval, stored, and run is one and the same.
+    """
+    mended: dict[str, ToolCall] = {}
+    for call in turn.calls:
+        tool = core.offered.get(call.name)
+        if tool is None or call.malformed is not None:
+            continue
+        bound = core.bound[call.id] = _bind(tool, core.arguments_of(call))
+        if isinstance(bound, Bound) and bound.repaired:
+            core.arguments[call.id] = bound.decoded
+            text = msgspec.json.encode(bound.decoded).decode()
+            mended[call.id] = msgspec.structs.replace(call, arguments=text, repaired=True)
+    if not mended:
+        return turn
+    parts = [mended.get(part.id, part) if isinstance(part, ToolCall) else part for part in turn.parts]
+    return attrs.evolve(turn, parts=tuple(parts))
+
+
+def _bind(tool: Tool, arguments: dict[str, Any]) -> Bound | ArgumentsInvalid:
+    try:
+        return tool.bind(arguments)
+    except ArgumentsInvalid as error:
+        return error
 
 
 def resolve(core: RunCore, call: ToolCall) -> Ready | None:
@@ -48,11 +76,9 @@ def resolve(core: RunCore, call: ToolCall) -> Ready | None:
         raw = cut_middle(call.malformed, 1000)
         text = f"The arguments of {call.name} must be one JSON object; nothing was run. They were: {raw}"
     else:
-        try:
-            bound = tool.bind(core.arguments_of(call))
-        except ArgumentsInvalid as error:
-            text = str(error)
-        else:
-            return Ready(call, tool, bound.arguments, bound.decoded, bound.repaired)
+        bound = core.bound.get(call.id) or _bind(tool, core.arguments_of(call))
+        if isinstance(bound, Bound):
+            return Ready(call, tool, bound.arguments, bound.decoded)
+        text = str(bound)
     core.answer(call, "error", clean(text))
     return None

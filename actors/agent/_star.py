@@ -8,6 +8,7 @@ outlived: the watchdog finishes the run after the grace time, and the agent take
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
@@ -62,8 +63,8 @@ async def run_star(core: RunCore, threads: ToolThreads, drive: Drive) -> None:
     except* Exception as group:  # noqa: BLE001  the boundary of a run
         crash = _crash_of(group)
     finally:
-        # A cancel wins over what was raised while it was taking effect.
-        cancelled = core.scope.cancel_called or trio.current_effective_deadline() == -math.inf
+        # A cancel, or an interrupt that passes, wins over what was raised while it was taking effect.
+        cancelled = core.scope.cancel_called or trio.current_effective_deadline() == -math.inf or sys.exception()
         finish(core, core.coming_end or (None if cancelled else crash) or _cancelled(core))
 
 
@@ -87,4 +88,6 @@ async def watch_over(core: RunCore, grace_seconds: float) -> None:
 
 
 def _cancelled(core: RunCore) -> Cancelled:
-    return Cancelled(core.cancel_reason or "cancelled from outside")
+    error = sys.exception()
+    from_outside = error is None or isinstance(error, trio.Cancelled)
+    return Cancelled(core.cancel_reason or ("cancelled from outside" if from_outside else "interrupted"))

@@ -8,7 +8,6 @@ from protocol.errors import ActorCrashed, ActorGone, ContextOverflow, ModelError
 from protocol.events import MessageDelivered, StepStarted, ToolRequested
 from protocol.history import first_fault
 from protocol.model import ForceTool, Model, ModelRequest
-from protocol.normalise import parse_arguments
 from protocol.outcome import outcome_of
 from protocol.run import RunEnd
 from protocol.turns import Turn, UserMessage
@@ -20,6 +19,7 @@ from ._final import end_without_call, prepare_final
 from ._gate import stopped
 from ._limits import ask_about_limits
 from ._prepare import is_changed, plain_request, prepare
+from ._resolve import bind_calls
 from ._services import Services
 from ._session import Think
 
@@ -44,14 +44,20 @@ async def think(core: RunCore, services: Services) -> RunEnd | None:
         _deliver_steering(core)
     core.log.emit(StepStarted(run=core.run, agent_path=core.path, step=state.step, final=state.final is not None))
     request, model = await prepare(core) if is_changed(core) else plain_request(core)
+    return await _call(core, services, request, model)
+
+
+async def _call(core: RunCore, services: Services, request: ModelRequest, model: Model) -> RunEnd | None:
+    """Send the request, and take the turn that it brings in hand."""
+    state = core.state
     try:
         _hold(core, request, model)
         if core.journal.durable:
             await core.journal.flushed()
         try:
             turn = await services.session.ask(Think(request, model))
-        except ContextOverflow:
-            request, turn = await _ask_shorter(core, services, request, model)
+        except ContextOverflow as refusal:
+            request, turn = await _ask_shorter(core, services, request, model, refusal)
     except (EndRun, ActorGone, ActorCrashed):
         raise
     except Exception as error:  # noqa: BLE001  a model is foreign code
@@ -85,7 +91,7 @@ def _hold(core: RunCore, request: ModelRequest, model: Model) -> None:
 
 
 async def _ask_shorter(
-    core: RunCore, services: Services, request: ModelRequest, model: Model
+    core: RunCore, services: Services, request: ModelRequest, model: Model, refusal: ContextOverflow
 ) -> tuple[ModelRequest, Turn]:
     """The request was refused for its length: send what `on_context_overflow` makes of it, as a call of its own (H8).
 
@@ -93,13 +99,13 @@ async def _ask_shorter(
     """
     shorter = await _shortened(core, request)
     if shorter is None:
-        raise
+        raise refusal
     core.settle_ledger()
     state = core.state
     grant = await services.budget.ask(Reserve())
     state.reservation, state.sent = grant.number, False
     if grant.refused is not None:
-        raise
+        raise refusal
     _hold(core, shorter, model)
     return shorter, await services.session.ask(Think(shorter, model))
 
@@ -121,11 +127,12 @@ async def _shortened(core: RunCore, request: ModelRequest) -> ModelRequest | Non
 def _take(core: RunCore, turn: Turn, request: ModelRequest) -> None:
     """Take the turn in hand: what it is, and which calls it asks for."""
     state = core.state
-    core.hold(turn)
     state.shown = []
     state.reask = state.reasked_as = None
     state.context_tokens = turn.usage.input_tokens if turn.usage.uncached_input_tokens is not None else None
     outcome = state.outcome = outcome_of(turn, request.max_tokens)
+    asked = state.final is None and outcome.kind == "calls"
+    core.hold(bind_calls(core, turn) if asked and not outcome.cut else turn)
     if core.text:
         state.texts.append(core.text)
     calls = core.calls
@@ -133,13 +140,18 @@ def _take(core: RunCore, turn: Turn, request: ModelRequest) -> None:
     state.obeyed_choice = choice == "required" or isinstance(choice, ForceTool) if calls else False
     if state.obeyed_choice and choice == core.acting.tool_choice:
         state.spent_choice = True
-    if state.final is None and outcome.kind == "calls":
-        for call in calls:
-            arguments = core.arguments.get(call.id)
-            if arguments is None:
-                arguments = parse_arguments(call.arguments) or {}
-            event = ToolRequested(run=core.run, agent_path=core.path, call=call.id, name=call.name, arguments=arguments)
-            core.log.emit(event)
+    if not asked:
+        return
+    for call in calls:
+        event = ToolRequested(
+            run=core.run,
+            agent_path=core.path,
+            call=call.id,
+            name=call.name,
+            arguments=core.arguments_of(call),
+            repaired=call.repaired,
+        )
+        core.log.emit(event)
 
 
 def _code_of(error: Exception) -> str:

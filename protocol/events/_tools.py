@@ -24,6 +24,9 @@ class ToolRequested(RunEvent, frozen=True, kw_only=True):
     call: str
     name: str
     arguments: dict[str, Any]
+    """As they are stored, and as they run unless a hook or a person changes them."""
+    repaired: bool = False
+    """JSON text in them, where the tool's schema wants what it says, has been decoded (T3)."""
 
 
 class ToolStarted(RunEvent, frozen=True, kw_only=True):
@@ -31,8 +34,6 @@ class ToolStarted(RunEvent, frozen=True, kw_only=True):
 
     call: str
     name: str
-    repaired: bool = False
-    """Arguments that had come as JSON text were decoded, as the schema wants them (T3)."""
 
 
 class ToolProgress(RunEvent, frozen=True, kw_only=True):
