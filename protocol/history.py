@@ -58,11 +58,15 @@ class History:
 
         Raises `ValueError` if the results do not answer exactly the calls, in call order.
         """
-        calls = [call.id for call in calls_of(assistant.parts)]
+        calls = [part.id for part in assistant.parts if type(part) is ToolCall]
         if not calls or calls != [result.call for result in results]:
             raise ValueError(f"results {[result.call for result in results]} do not answer the calls {calls}")
-        self._append(assistant)
-        self._messages.append(ToolMessage(tuple(results)))
+        messages = self._messages
+        if self._checked == len(messages) and "" not in calls and (len(calls) == 1 or len(set(calls)) == len(calls)):
+            self._checked += 2  # that is all there is to check
+        messages.append(assistant)
+        self._ids.update(calls)
+        messages.append(ToolMessage(tuple(results)))
         if message is not None:
             self._messages.append(UserMessage(message))
 

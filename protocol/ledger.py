@@ -174,8 +174,9 @@ class Account:
         if number not in self._open:
             return
         held = self._open.pop(number)
+        tokens = spending.tokens
         for account in self.chain:
-            account.books.add(spending)
+            account.books.add(spending, tokens)
             if held is not None:
                 account.books.hold(-held.tokens, -held.cost)
 

@@ -21,6 +21,11 @@ class Spending(msgspec.Struct, frozen=True, gc=False):
     estimated_cost: float = 0.0
     """Charged to cost limits in place of what is not known."""
 
+    @property
+    def tokens(self) -> int:
+        """What token limits are charged."""
+        return self.usage.total_tokens + self.estimated_tokens
+
 
 class Books:
     """The sums of one account, cheap to add to."""
@@ -55,10 +60,10 @@ class Books:
         """US dollars; `None` if the cost of any call is unknown."""
         return self.known_cost if self.cost_is_known else None
 
-    def add(self, spending: Spending) -> None:
-        """Book what one call used."""
+    def add(self, spending: Spending, tokens: int) -> None:
+        """Book what one call used; `tokens` is what it is charged (`spending.tokens`, worked out once for all accounts)."""
         self.tally.add(spending.usage)
-        self.charged_tokens += spending.usage.total_tokens + spending.estimated_tokens
+        self.charged_tokens += tokens
         self.estimated_tokens += spending.estimated_tokens
         if spending.cost is None:
             self.cost_is_known = False

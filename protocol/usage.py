@@ -32,8 +32,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     @property
     def input_tokens(self) -> int:
         """All known input, cached or not."""
-        known = (self.uncached_input_tokens, self.cache_read_tokens, self.cache_write_tokens)
-        return sum(tokens or 0 for tokens in known)
+        return (self.uncached_input_tokens or 0) + (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
 
     @property
     def total_tokens(self) -> int:

@@ -35,13 +35,13 @@ class Ready:
         self.arguments, self.shown = bound.arguments, bound.decoded
 
 
-def bind_calls(core: RunCore, turn: Turn) -> Turn:
-    """Bind the arguments of every call whose tool was offered, and store what was repaired as it will run (T3).
+def bind_calls(core: RunCore, turn: Turn) -> None:
+    """Bind the arguments of every call of the turn in hand whose tool was offered; store what was repaired as it will run.
 
-    So what is shown at the gate and for approval, stored, and run is one and the same.
+    So what is shown at the gate and for approval, stored, and run is one and the same (T3).
     """
     mended: dict[str, ToolCall] = {}
-    for call in turn.calls:
+    for call in core.calls:
         tool = core.offered.get(call.name)
         if tool is None or call.malformed is not None:
             continue
@@ -50,10 +50,9 @@ def bind_calls(core: RunCore, turn: Turn) -> Turn:
             core.arguments[call.id] = bound.decoded
             text = msgspec.json.encode(bound.decoded).decode()
             mended[call.id] = msgspec.structs.replace(call, arguments=text, repaired=True)
-    if not mended:
-        return turn
-    parts = [mended.get(part.id, part) if isinstance(part, ToolCall) else part for part in turn.parts]
-    return attrs.evolve(turn, parts=tuple(parts))
+    if mended:
+        parts = [mended.get(part.id, part) if isinstance(part, ToolCall) else part for part in turn.parts]
+        core.hold(attrs.evolve(turn, parts=tuple(parts)))
 
 
 def _bind(tool: Tool, arguments: dict[str, Any]) -> Bound | ArgumentsInvalid:

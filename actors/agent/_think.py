@@ -132,7 +132,9 @@ def _take(core: RunCore, turn: Turn, request: ModelRequest) -> None:
     state.context_tokens = turn.usage.input_tokens if turn.usage.uncached_input_tokens is not None else None
     outcome = state.outcome = outcome_of(turn, request.max_tokens)
     asked = state.final is None and outcome.kind == "calls"
-    core.hold(bind_calls(core, turn) if asked and not outcome.cut else turn)
+    core.hold(turn)
+    if asked and not outcome.cut:
+        bind_calls(core, turn)
     if core.text:
         state.texts.append(core.text)
     calls = core.calls
