@@ -73,7 +73,7 @@ class Body:
             status, text = "timed_out", TIME_TEXT
         if self.item.edited:
             shown = cut_middle(msgspec.json.encode(self.item.shown).decode(), 1000)
-            text = f"(A person changed the arguments; it ran with {shown})\n{text}"
+            text = f"(The arguments were changed before it ran: {shown})\n{text}"
         self.core.record(ToolResult(call.id, call.name, status, text, True))
 
     async def _outcome(self) -> tuple[ToolStatus, str]:
