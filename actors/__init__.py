@@ -6,10 +6,23 @@ from protocol.finalization import FinalizationContext
 from protocol.gate import ContinuationRequest, ContinuationResponse
 from protocol.limits import Limits
 from protocol.model import ForceTool
+from protocol.prices import Price, Prices, PriceTable
 from protocol.prune import prune_messages, unanswered_calls
 from protocol.requests import DecisionReply
 from protocol.result import RunResult
-from protocol.stop import StopState, has_tool_call, is_loop_finished, is_step_count, max_steps
+from protocol.stop import (
+    StopState,
+    consecutive_errors,
+    cost_budget,
+    has_tool_call,
+    has_tool_result,
+    is_loop_finished,
+    is_step_count,
+    max_steps,
+    no_progress,
+    time_budget,
+    token_budget,
+)
 
 from .agent import (
     Agent,
@@ -42,6 +55,7 @@ from .agent import (
 )
 from .eventlog import EventsLost
 from .generate import generate, stream
+from .prices import genai_prices
 from .runtime import Runtime, open_runtime
 from .tools import Tool, external_tool, files, tool
 
@@ -64,6 +78,9 @@ __all__ = (
     "LimitsWarning",
     "Loop",
     "PendingTool",
+    "Price",
+    "PriceTable",
+    "Prices",
     "Run",
     "RunResult",
     "Runtime",
@@ -79,20 +96,25 @@ __all__ = (
     "ask_agent",
     "ask_model",
     "background_agent",
+    "consecutive_errors",
+    "cost_budget",
     "deny",
     "edit",
     "evaluate_stop",
     "execute_tools",
     "external_tool",
     "files",
+    "genai_prices",
     "generate",
     "generate_step",
     "handoff",
     "has_tool_call",
+    "has_tool_result",
     "is_loop_finished",
     "is_step_count",
     "max_steps",
     "never",
+    "no_progress",
     "open_runtime",
     "prune_messages",
     "remote",
@@ -100,6 +122,8 @@ __all__ = (
     "start_agent",
     "stream",
     "sub_agent",
+    "time_budget",
+    "token_budget",
     "tool",
     "unanswered_calls",
     "up_to",

@@ -25,6 +25,7 @@ from .usage import Usage
 __all__ = ("RESERVATION_TRANSITIONS", "Account", "AccountStatistics", "Grant", "ReservationState")
 
 ReservationState: TypeAlias = Literal["open", "held", "settled", "released"]
+"""Counted; with tokens and cost held; booked; given back."""
 RESERVATION_TRANSITIONS: dict[ReservationState, dict[str, ReservationState]] = {
     "open": {"hold": "held", "settle": "settled", "release": "released"},
     "held": {"settle": "settled", "release": "released"},

@@ -69,6 +69,7 @@ class Kept:
 
 
 NOTHING_KEPT = Kept()
+"""What a run has kept that no hook has changed."""
 
 
 @attrs.define

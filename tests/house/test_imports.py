@@ -25,7 +25,7 @@ RANKS = {
     "cli": 7,
 }
 """Rooms of `actors`, from the lowest: each may use those below it."""
-HEAVY = ("httpx", "sqlite3", "trio_websocket", "h11", "wsproto")
+HEAVY = ("httpx", "sqlite3", "trio_websocket", "h11", "wsproto", "genai_prices", "pydantic", "httpx2")
 """What `import actors` must not load: a client of a remote runtime would pay for it."""
 NO_TASKS = {"socket", "ssl", "threading", "subprocess", "asyncio", "selectors", "http", "urllib", "sqlite3", "os"}
 """Parts of the standard library that are I/O or tasks: no business of the pure part."""
@@ -93,7 +93,7 @@ def absolute_imports(path: Path) -> list[tuple[str, int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("package", ["actors", "actors.kit", "actors.agent", "protocol.events", "actors.models"])
 def test_importing_is_light(package: str) -> None:
-    """No HTTP client, database or WebSocket library comes with the import; of `protocol`, no trio either."""
+    """No HTTP client, database, WebSocket or price library comes with the import; of `protocol`, no trio either."""
     heavy = (*HEAVY, "trio") if package.startswith("protocol") else HEAVY
     program = f"import sys; had = set(sys.modules); import {package}; print(*set({heavy!r}) & set(sys.modules) - had)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)

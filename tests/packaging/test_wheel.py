@@ -64,9 +64,10 @@ def test_the_wheel_has_the_command(wheel: zipfile.ZipFile) -> None:
 
 
 def test_what_the_wheel_needs(wheel: zipfile.ZipFile) -> None:
-    """Four dependencies, each with a floor, and Python 3.11."""
+    """Four dependencies, each with a floor, and Python 3.11; what an extra needs is not among them."""
     metadata = Parser().parsestr(read(wheel, "METADATA"))
-    needs = metadata.get_all("Requires-Dist", [])
+    wanted = metadata.get_all("Requires-Dist", [])
+    needs = [need for need in wanted if "extra ==" not in need]
 
     assert metadata["Requires-Python"] == ">=3.11"
     assert sorted(need.split(">", maxsplit=1)[0].split("<", maxsplit=1)[0] for need in needs) == [
@@ -75,7 +76,8 @@ def test_what_the_wheel_needs(wheel: zipfile.ZipFile) -> None:
         "msgspec",
         "trio",
     ]
-    assert [need for need in needs if ">=" not in need] == []
+    assert [need for need in wanted if ">=" not in need] == []
+    assert metadata.get_all("Provides-Extra") == ["prices"]
 
 
 def test_the_sdist_can_be_tested(built: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -13,12 +13,13 @@ from protocol.stop import (
     StopCondition,
     StopState,
     has_tool_call,
+    has_tool_result,
     is_loop_finished,
     is_step_count,
     max_steps,
     reason_of,
 )
-from protocol.turns import ToolResult
+from protocol.turns import ToolResult, ToolStatus
 from protocol.usage import NO_USAGE
 
 
@@ -85,10 +86,57 @@ def test_only_the_last_step_is_looked_at() -> None:
     assert None is has_tool_call("write")(state)
 
 
-def test_a_condition_on_no_tool_is_an_error() -> None:
+@pytest.mark.parametrize("status", get_args(ToolStatus))
+def test_only_a_success_is_a_result(status: str) -> None:
+    """`has_tool_result` wants the tool to have done what it was called for (S3)."""
+    expected = "tool 'read' returned a result" if status == "ok" else None
+
+    assert expected == has_tool_result("look", "read")(after(1, result("add"), result("read", status)))
+
+
+def test_one_success_among_failures_is_enough() -> None:
+    """The last step may call a tool twice."""
+    state = after(1, result("read", "error"), result("read"))
+
+    assert "tool 'read' returned a result" == has_tool_result("read")(state)
+
+
+def test_a_result_of_an_earlier_step_has_had_its_chance() -> None:
+    """Only the last step is looked at, and only for these tools."""
+    before = after(1, result("read"))
+    later = StopState(
+        steps=[*before.steps, *after(1).steps], messages=[], usage=NO_USAGE, step_number=1, elapsed_seconds=0.0
+    )
+
+    assert None is has_tool_result("read")(later)
+    assert None is has_tool_result("write")(before)
+
+
+@pytest.mark.parametrize("make", [has_tool_call, has_tool_result])
+def test_before_the_first_step_no_tool_was_called(make: Any) -> None:
+    """Whoever drives the loop by hand may ask at any time."""
+    assert None is make("read")(after(0))
+
+
+@pytest.mark.parametrize("make", [has_tool_call, has_tool_result])
+def test_a_condition_on_no_tool_is_an_error(make: Any) -> None:
     """It could never fire: the text says what is missing."""
-    with pytest.raises(SpecError, match="at least one tool name"):
-        has_tool_call()
+    with pytest.raises(SpecError) as caught:
+        make()
+
+    assert f"{make.__name__}() needs at least one tool name, such as {make.__name__}('search')" == str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", "  ", None, 3, True, ["read"], print])
+@pytest.mark.parametrize("make", [has_tool_call, has_tool_result])
+def test_a_tool_is_given_by_its_name(make: Any, name: Any) -> None:
+    """A list of names, or a function, could never match: the text shows what was given."""
+    with pytest.raises(SpecError) as caught:
+        make("look", name)
+
+    assert f"{make.__name__}(*names): each name must be a tool's name, such as 'search'; one is {name!r}" == str(
+        caught.value
+    )
 
 
 def my_condition(_state: StopState) -> bool:
