@@ -15,7 +15,7 @@ from ..tools import ArgumentsInvalid, render_error
 from ._arbiter import ApprovalQuestion, Approvals, ProviderFault
 from ._callbacks import EndRun, call_user, failed
 from ._core import RunCore
-from ._gate import leave_unrun, stopped
+from ._gate import stopped_at_gate
 from ._policies import Remote
 from ._resolve import Ready
 from ._services import Services
@@ -31,6 +31,8 @@ async def approved(core: RunCore, services: Services, calls: list[Ready]) -> lis
     asked = [item for item in calls if await _needs_approval(core, item)]
     if not asked:
         return [item for item in calls if item.call.id not in core.state.results]
+    if core.state.stop_requested is not None:
+        raise EndRun(stopped_at_gate(core))
     provider = core.acting.approval or core.spec.approval
     if provider is None:  # a hook brought the tool in
         for item in asked:
@@ -47,10 +49,9 @@ async def approved(core: RunCore, services: Services, calls: list[Ready]) -> lis
         finally:
             core.activity.resume()
         if any(resolution.outcome in {"cancelled", "agent_ended"} for resolution in resolutions):
-            leave_unrun(core, "Not run: the run was stopped.")
-            raise EndRun(stopped(core))
-        for item, question, resolution in zip(asked, questions, resolutions, strict=True):
-            _settle(core, item, question.request, resolution)
+            raise EndRun(stopped_at_gate(core))
+        for item, resolution in zip(asked, resolutions, strict=True):
+            _settle(core, item, resolution)
     return [item for item in calls if item.call.id not in core.state.results]
 
 
@@ -84,7 +85,7 @@ def _request_of(core: RunCore, item: Ready) -> ApprovalRequired:
         request=request,
         call=call.id,
         name=call.name,
-        arguments=item.shown,
+        arguments=copy.deepcopy(item.shown),  # whoever is asked may change its copy; what was shown is what runs
         expires_in_seconds=seconds,
         digest=digest_of((core.run, call.id, call.name, item.shown)),
     )
@@ -93,26 +94,25 @@ def _request_of(core: RunCore, item: Ready) -> ApprovalRequired:
 def _check_of(item: Ready) -> Callable[[Mapping[str, Any]], None]:
     def check(arguments: Mapping[str, Any]) -> None:
         try:
-            item.tool.bind(dict(arguments))
+            item.bind(arguments)
         except ArgumentsInvalid as error:
             raise InvalidDecision(f"the edited arguments do not fit {item.tool.name}: {error}") from error
 
     return check
 
 
-def _settle(core: RunCore, item: Ready, request: ApprovalRequired, resolution: ApprovalResolved) -> None:
+def _settle(core: RunCore, item: Ready, resolution: ApprovalResolved) -> None:
     core.state.approvals.pop(item.call.id, None)
     match resolution.outcome:
         case "approved":
             pass
         case "edited":
-            item.rebind(dict(resolution.arguments or {}))
+            item.rebind(resolution.arguments or {})
             item.edited = True
         case "denied":
             reason = f" {resolution.reason}" if resolution.reason else ""
             core.answer(item.call, "denied", f"Not run: declined.{reason}")
         case "timed_out":
-            after = f" after {request.expires_in_seconds:g} seconds" if request.expires_in_seconds is not None else ""
-            core.answer(item.call, "not_run", f"Not run: nobody approved it, and the request expired{after}.")
+            core.answer(item.call, "not_run", "Not run: nobody approved it in time, and the request has expired.")
         case "failed" | "cancelled" | "agent_ended":
             core.answer(item.call, "not_run", "Not run: the request for approval was closed.")

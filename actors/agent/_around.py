@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 import trio
 
 from protocol.errors import ToolError
+from protocol.history import INTERRUPTED_TEXT
+from protocol.stopwatch import Activity
 from protocol.text import clean
 from protocol.turns import ToolStatus
 
@@ -35,11 +37,18 @@ class Around:
     arrived: trio.Event = attrs.field(factory=trio.Event)
     """The hook waits in `proceed()`, or has ended without it."""
     waits: bool = False
+    over: bool = False
+    """The hook has ended: what it left is the call's result."""
     _entered: bool = False
     _decided: trio.Event = attrs.field(factory=trio.Event)
     _refused: bool = False
     _done: Callable[[], object] | None = None
+    _activity: Activity = attrs.field(init=False)
+    """What the hook does once the calls are decided; its body's work is the body's own (B5)."""
     _scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+
+    def __attrs_post_init__(self) -> None:
+        self._activity = Activity(self.body.core.activity.watches)
 
     @property
     def item(self) -> Ready:
@@ -49,21 +58,27 @@ class Around:
     def proceed(self, done: Callable[[], object]) -> None:
         """Let the body be entered; `done` is called when it is left."""
         self._done = done
-        self._decided.set()
+        self._decide()
 
     def refuse(self) -> None:
         """Do not let it: its result says why."""
         self._refused = True
+        self._decide()
+
+    def _decide(self) -> None:
+        self._activity.start()
         self._decided.set()
 
     async def run(self) -> None:
         """Call the hook, and see to it that the call has its result."""
         core, call = self.body.core, self.item.call
         status: ToolStatus = "interrupted"
-        text = "Interrupted before it ended: it may have had an effect."
+        text = INTERRUPTED_TEXT
         try:
             status, text = await self._outcome()
         finally:
+            self.over = True
+            self._activity.finish()
             self.arrived.set()
             if self._done is not None:
                 self._done()
@@ -91,7 +106,8 @@ class Around:
                 await trio.lowlevel.checkpoint_if_cancelled()
                 return self._returned(value)
         except FOREIGN as error:
-            return self.body.outcome_of(error)
+            status, text = self.body.outcome_of(error)
+            return ("denied" if status == "ok" and not self._entered else status), text  # StopRun before the body
         return "error", f"The hook around {self.item.call.name} took longer than {seconds:g} seconds."
 
     def _returned(self, value: object) -> tuple[ToolStatus, str]:
@@ -104,27 +120,33 @@ class Around:
         reason = "" if value is None or self._refused else f" {text}"
         return "denied", f"Not run: declined.{reason}"
 
-    async def _proceed(self, arguments: dict[str, Any] | None = None) -> Any:
-        if self.waits:
+    async def _proceed(self, arguments: Mapping[str, Any] | None = None) -> Any:
+        if self.waits or self.over:
             raise RuntimeError("proceed() may be called once")
         if arguments is not None:
-            self.item.rebind(dict(arguments))
+            self.item.rebind(arguments)
         self.waits = True
-        self._scope.deadline = math.inf
         self.arrived.set()
-        await self._decided.wait()
-        if self._refused:
-            raise CallNotRun("the call may not run")
-        if not self.item.tool.in_thread:
-            return await self._enter()
-        async with self.body.threads.slot():
-            await trio.lowlevel.checkpoint_if_cancelled()
-            return await self._enter()
+        self._scope.deadline = math.inf  # waiting, and the body, are not the hook's time
+        try:
+            await self._decided.wait()
+            if self._refused:
+                raise CallNotRun("the call may not run")
+            if not self.item.tool.in_thread:
+                return await self._enter()
+            async with self.body.threads.slot():
+                return await self._enter()
+        finally:
+            self._scope.deadline = trio.current_time() + self.body.core.acting.callback_timeout_seconds
 
     async def _enter(self) -> Any:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self.body.batch.cancel_called:  # also where the hook is shielded
+            raise CallNotRun("the call may not run")
         self._entered = True
         self.body.enter()
+        self._activity.wait()
         try:
             return await self.body.value()
         finally:
-            self._scope.deadline = trio.current_time() + self.body.core.acting.callback_timeout_seconds
+            self._activity.resume()

@@ -102,7 +102,7 @@ class Body:
         failure = as_failure(error)
         match failure:
             case None:
-                raise error
+                raise _of_others(error)
             case OutputUnfit():
                 return "error", clean(str(failure))
             case ToolTimedOut():
@@ -162,6 +162,14 @@ class Body:
 
 async def _settled(value: Any) -> Any:
     return await cast("Awaitable[Any]", value) if inspect.isawaitable(value) else value
+
+
+def _of_others(error: BaseException) -> BaseException:
+    """A cancel or an interrupt, without the errors that a body raised while it took effect: those are its own."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return group.split(Exception)[1] or group
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from protocol.turns import ToolCall
 from ._approvals import approved
 from ._callbacks import EndRun, failed
 from ._core import RunCore, finish_word
-from ._gate import ask_gate, decline, end_at_limit, leave_unrun, stopped, stopped_at_gate, store_declined
+from ._gate import ask_gate, decline, end_at_limit, stopped_at_gate, store_declined
 from ._handoff import hand_over, set_aside_transfers, take_transfer
 from ._resolve import Ready, resolve
 from ._services import Services
@@ -92,9 +92,11 @@ async def _answer_all(core: RunCore, services: Services, decision: ContinuationR
 
 def _goes_on_after(core: RunCore) -> bool:
     """Whether a used-up allowance of tool calls leads to a final call or to the gate, and not to the end (B4)."""
-    spec = core.spec
-    finalizes = spec.tool_iteration_limit_finalization is not None and "tool_calls" not in core.state.unfinalized
-    return finalizes or "tool_calls" in spec.gate_on
+    spec, account = core.spec, core.account
+    if "tool_calls" in spec.gate_on:  # the gate can raise the run's own limit, as far as those above it allow
+        most, ceiling = account.limits.max_tool_calls, account.ceiling("tool_calls")
+        return most is not None and account.tool_calls >= most and (ceiling is None or ceiling > 0)
+    return spec.tool_iteration_limit_finalization is not None and "tool_calls" not in core.state.unfinalized
 
 
 async def _run_calls(core: RunCore, services: Services, calls: tuple[ToolCall, ...]) -> None:
@@ -104,8 +106,6 @@ async def _run_calls(core: RunCore, services: Services, calls: tuple[ToolCall, .
         await _run_bodies(core, services, ready)
     else:
         await _run_decided(core, services, ready)
-    if core.failure is not None:
-        raise EndRun(failed("tool_failed_run", "a tool", core.failure))
 
 
 async def _run_decided(core: RunCore, services: Services, ready: list[Ready]) -> None:
@@ -113,12 +113,13 @@ async def _run_decided(core: RunCore, services: Services, ready: list[Ready]) ->
     entered = core.acting.around_tool is not None and bool(ready)
     if entered:
         ready = await services.toolbox.ask(EnterTools(ready))
+        _raise_failure(core)
     ready = await approved(core, services, ready)
     ready = set_aside_transfers(core, ready)
     bodies = [item for item in ready if not item.tool.external]
     await _run_bodies(core, services, bodies, always=entered)
     external = [item for item in ready if item.tool.external]
-    if external and core.failure is None:
+    if external:
         await _wait_for_caller(core, external)
     take_transfer(core)
 
@@ -138,16 +139,29 @@ async def _run_bodies(core: RunCore, services: Services, bodies: list[Ready], *,
     core.bodies_allowed += granted
     if core.journal.durable:
         await core.journal.flushed()
+    _raise_failure(core)
     core.activity.wait()
     try:
         await services.toolbox.ask(RunTools(bodies))
     finally:
         core.activity.resume()
+    if core.bodies_allowed:  # a hook has left its `proceed()`, or no thread was to be had
+        core.account.leave_tools(core.bodies_allowed)
+        core.bodies_allowed = 0
+    _raise_failure(core)
+
+
+def _raise_failure(core: RunCore) -> None:
+    """End the run if a tool, or the hook around one, has failed it (T6)."""
+    if core.failure is not None:
+        raise EndRun(failed("tool_failed_run", "a tool", core.failure))
 
 
 async def _wait_for_caller(core: RunCore, calls: list[Ready]) -> None:
     """Pause until the caller has given the results of its own tools (T7). Raises `EndRun` if the run is stopped."""
     state = core.state
+    if state.stop_requested is not None:
+        raise EndRun(stopped_at_gate(core))
     pause = state.pause
     if pause is None:
         pending = tuple([PendingCall(item.call.id, item.call.name, item.shown) for item in calls])
@@ -156,11 +170,13 @@ async def _wait_for_caller(core: RunCore, calls: list[Ready]) -> None:
     core.rests.set()
     core.activity.wait()
     try:
-        if state.stop_requested is None and len(pause.results) < len(pause.calls):
+        if len(pause.results) < len(pause.calls):
             await core.submitted.wait()
     finally:
         core.activity.resume()
-    core.log.emit(RunResumed(run=core.run, agent_path=core.path, counters=state.counters(core.account.llm_calls)))
+    if len(pause.results) == len(pause.calls):
+        counters = state.counters(core.account.llm_calls)
+        core.log.emit(RunResumed(run=core.run, agent_path=core.path, counters=counters))
     state.pause = None
     for call in pause.calls:
         result = pause.results.get(call.id)
@@ -169,8 +185,7 @@ async def _wait_for_caller(core: RunCore, calls: list[Ready]) -> None:
             if result.status == "ok" and core.offered[call.name].ends_run:
                 core.stop_by_tool("")
     if len(pause.results) < len(pause.calls):
-        leave_unrun(core, "Not run: the run was stopped.")
-        raise EndRun(stopped(core))
+        raise EndRun(stopped_at_gate(core))
 
 
 async def _gate(core: RunCore, services: Services) -> RunEnd | None:

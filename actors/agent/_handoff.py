@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import attrs
+import msgspec
+
 from protocol.errors import SpecError
 from protocol.events import HandedOff
 
-from ..tools import Tool, external_tool
+from ..tools import Tool, external_tool, render_error
 from ._core import RunCore
+from ._foreign import FOREIGN, as_failure
 from ._resolve import Ready
 from ._spec import AgentSpec
 
@@ -66,20 +70,38 @@ def set_aside_transfers(core: RunCore, ready: list[Ready]) -> list[Ready]:
 
 
 def take_transfer(core: RunCore) -> None:
-    """Answer the hand-off of the turn in hand."""
+    """Answer the hand-off of the turn in hand, now that the other calls have run."""
     item = core.transfer
-    if item is not None:
-        core.answer(item.call, "ok", f"Handed over to {item.tool.name.removeprefix('transfer_to_')}.")
+    if item is None:
+        return
+    name = item.tool.name.removeprefix("transfer_to_")
+    try:
+        core.transfer = _agent_of(item.tool)
+    except FOREIGN as error:
+        if as_failure(error) is None:
+            raise
+        core.transfer = None
+        core.answer(item.call, "error", f"Not handed over to {name}: {render_error(error)}")
+    else:
+        core.answer(item.call, "ok", f"Handed over to {name}.")
+
+
+def _agent_of(tool: Tool) -> AgentSpec:
+    assert tool.target is not None
+    target = tool.target()
+    if not isinstance(target, AgentSpec):
+        raise SpecError(f"the function of handoff() must return an AgentSpec; it returned {type(target).__name__}")
+    return target
 
 
 def hand_over(core: RunCore) -> None:
     """Go on as the agent that the turn handed over to."""
-    item, core.transfer = core.transfer, None
-    if item is None:
+    target, core.transfer = core.transfer, None
+    if target is None:
         return
-    assert item.tool.target is not None
-    target = item.tool.target()
+    state = core.state
     core.act_as(target)
-    core.state.acting = target.name
-    core.state.obeyed_choice = core.state.spent_choice = False
+    state.acting = target.name
+    state.kept = attrs.evolve(state.kept, system=msgspec.UNSET)  # a system prompt that a hook set was the other's
+    state.obeyed_choice = state.spent_choice = False
     core.log.emit(HandedOff(run=core.run, agent_path=core.path, agent=target.name, model=target.model.name))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 import msgspec
 
+from protocol.normalise import parse_arguments
 from protocol.text import clean, cut_middle
 from protocol.turns import ToolCall, Turn
 
@@ -29,10 +33,21 @@ class Ready:
     edited: bool = False
     """Whether a person has changed the arguments."""
 
-    def rebind(self, arguments: dict[str, Any]) -> None:
+    def bind(self, arguments: Mapping[str, Any]) -> Bound:
+        """Check other arguments as the model's own are: JSON first, then the schema. Raises `ArgumentsInvalid`."""
+        try:
+            decoded = parse_arguments(json.dumps(dict(arguments), allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ArgumentsInvalid(f"the arguments of {self.tool.name} must be one JSON object: {error}") from error
+        if decoded is None:
+            raise ArgumentsInvalid(f"the arguments of {self.tool.name} are nested too deep")
+        return self.tool.bind(decoded)
+
+    def rebind(self, arguments: Mapping[str, Any]) -> None:
         """Take other arguments. Raises `ArgumentsInvalid`."""
-        bound = self.tool.bind(arguments)
-        self.arguments, self.shown = bound.arguments, bound.decoded
+        bound = self.bind(arguments)
+        # A body may change what it is given; what was shown stays.
+        self.arguments, self.shown = bound.arguments, copy.deepcopy(bound.decoded)
 
 
 def bind_calls(core: RunCore, turn: Turn) -> None:

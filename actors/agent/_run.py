@@ -123,6 +123,8 @@ class Run:
         waited for, or is answered already, and takes nothing then; `RunOver` after the end.
         """
         core = self._core
+        if not isinstance(results, Mapping):
+            raise SubmissionRefused(f"submit takes a mapping from call ids to results; it is {type(results).__name__}")
         pause = core.state.pause
         if core.over.is_set():
             raise RunOver(f"run {self.id} has ended and takes no more results")
@@ -151,12 +153,16 @@ class Run:
         `ApprovalProviderError`, `StopConditionError`) or `RunCancelledError`; each has what the run had come to in
         `partial`.
         """
-        self._core.steps_asked = None
-        self._core.stir_steps()
-        await self._core.rests.wait()
-        end, result = self._core.end, self._core.result
+        core = self._core
+        core.steps_asked = None
+        core.stir_steps()
+        await core.rests.wait()
+        cut = core.state.stop_requested is not None or core.cancel_reason is not None
+        if cut:  # a pause that is being cut is no rest
+            await core.over.wait()
+        end, result = core.end, core.result
         if result is None:
-            return self._core.partial_result()
+            return core.partial_result()
         if isinstance(end, Failed):
             kind = _ERRORS.get(end.code, RunFailedError)
             raise kind(end.message, partial=result) from end.error

@@ -168,17 +168,8 @@ class AgentSpec:
 
     @property
     def may_ask_approval(self) -> bool:
-        """Whether this agent, or one that it may hand over to, has anybody to ask for an approval."""
-        known: list[AgentSpec] = []
-        waiting: list[AgentSpec] = [self]
-        while waiting:
-            spec = waiting.pop()
-            if spec.approval is not None:
-                return True
-            known.append(spec)
-            targets: list[AgentSpec] = [tool.target() for tool in spec.tools if tool.target is not None]
-            waiting += [target for target in targets if not any(target is one for one in known)]
-        return False
+        """Whether this agent, or one that it may hand over to, may come to ask for an approval."""
+        return self.approval is not None or any(tool.target is not None for tool in self.tools)
 
     def limits(self) -> Limits:
         """The limits of one run."""

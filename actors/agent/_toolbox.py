@@ -17,6 +17,7 @@ import attrs
 import trio
 
 from protocol.errors import ToolError
+from protocol.stopwatch import Activity
 
 from ..kit import Ask, Mailbox
 from ._around import Around
@@ -80,18 +81,26 @@ class Toolbox:
             await self._run(body)
 
     async def _run(self, body: Body) -> None:
+        if body.batch.cancel_called:  # up to its first checkpoint, a body would run all the same
+            return
         if not body.item.tool.in_thread:
             await body.run()
             return
+        waits = Activity(self.core.activity.watches)  # for a thread, which is nobody's decision: time goes on (B5)
+        waits.start()
         try:
             async with self.threads.slot():
+                waits.finish()
                 # Up to the thread's start nothing can be cancelled from here on: `tool_started` says it is entered.
                 await trio.lowlevel.checkpoint_if_cancelled()
                 await body.run()
         except ToolError as error:
             self.core.answer(body.item.call, "error", str(error))
+        finally:
+            waits.finish()
 
     async def _run_around(self, message: EnterTools, mailbox: Mailbox[ToolboxAsk]) -> None:
+        order: ToolboxAsk | None = None
         async with trio.open_nursery() as batch:
             scope = batch.cancel_scope
             message.reply.on_drop(partial(scope.cancel, "the asker left"))
@@ -102,17 +111,23 @@ class Toolbox:
                 batch.start_soon(around.run, name=f"around {around.item.call.name}")
             for around in arounds:
                 await around.arrived.wait()
-            waiting = {id(around.item) for around in arounds if around.waits}
+            waiting = {id(around.item) for around in arounds if around.waits and not around.over}
             message.reply.set([item for item in message.calls if item.tool.external or id(item) in waiting])
             order = await anext(mailbox)
             assert isinstance(order, RunTools)
             order.reply.on_drop(partial(scope.cancel, "the asker left"))
-            allowed = {id(item) for item in order.calls}
-            width = trio.Semaphore(self.core.acting.max_parallel_tools or max(1, len(arounds)))
-            for around in arounds:
-                if id(around.item) not in allowed:
-                    around.refuse()
-                else:
-                    await width.acquire()
-                    around.proceed(width.release)
-        order.reply.set(None)
+            await self._decide(arounds, order)
+        message.reply.set([])  # a hook has failed the run before all had come to their `proceed()`
+        if isinstance(order, RunTools):
+            order.reply.set(None)
+
+    async def _decide(self, arounds: list[Around], order: RunTools) -> None:
+        """Let those into their bodies that may run, as many at a time as may, and refuse the others."""
+        allowed = {id(item) for item in order.calls}
+        width = trio.Semaphore(self.core.acting.max_parallel_tools or max(1, len(arounds)))
+        for around in arounds:
+            if id(around.item) not in allowed:
+                around.refuse()
+            elif not around.over:
+                await width.acquire()
+                around.proceed(width.release)

@@ -108,6 +108,9 @@ class Stage:
                 nursery.start_soon(act, run)
             try:
                 outcome = await run.result()
+                if outcome.stopped_by == "pending_tools":
+                    await run._core.over.wait()
+                    outcome = await run.result()
             except RunError as caught:
                 error = caught
             seconds = trio.current_time() - began
@@ -185,7 +188,7 @@ def perform(scene: Callable[[Stage], Awaitable[T]], *, order: int = 0, real_time
 
     async def main() -> T:
         with trio.fail_after(REAL_MINUTE if real_time else VIRTUAL_HOUR):
-            async with open_runtime() as runtime:
+            async with open_runtime(event_log_bytes=64 * 1024 * 1024) as runtime:  # the judge reads them all
                 stage = Stage(runtime)
                 value = await scene(stage)
             faults = await stage.judge()
