@@ -57,7 +57,7 @@ from .eventlog import EventsLost
 from .generate import generate, stream
 from .prices import genai_prices
 from .runtime import Runtime, open_runtime
-from .tools import Tool, external_tool, files, tool
+from .tools import CommandResult, Tool, external_tool, files, run_command, tool
 
 __all__ = (
     "Agent",
@@ -67,6 +67,7 @@ __all__ = (
     "Background",
     "Budget",
     "CallConfig",
+    "CommandResult",
     "ContinuationRequest",
     "ContinuationResponse",
     "DecisionReply",
@@ -118,6 +119,7 @@ __all__ = (
     "open_runtime",
     "prune_messages",
     "remote",
+    "run_command",
     "should_continue",
     "start_agent",
     "stream",

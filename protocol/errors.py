@@ -177,7 +177,7 @@ class StopRun(OnwardError):
 
     def __init__(self, text: str = "") -> None:
         super().__init__(text)
-        self.text = text
+        self.text = str(text)
         """The result of the call, and the end of the run's text."""
 
 
@@ -185,8 +185,8 @@ class FailRun(OnwardError):
     """Raise it in a tool to fail the run: the turn's other calls are cancelled, what was done is stored."""
 
     def __init__(self, cause: Exception | str) -> None:
-        super().__init__(str(cause))
-        self.cause = cause if isinstance(cause, Exception) else ToolError(cause)
+        super().__init__(cause)
+        self.cause = self.__cause__ = cause if isinstance(cause, Exception) else ToolError(cause)
         """Why: `__cause__` of the `RunFailedError`."""
 
 

@@ -31,9 +31,11 @@ def as_failure(error: BaseException) -> Exception | None:
 def leaves_of(group: BaseExceptionGroup[Any]) -> list[BaseException]:
     """The errors in a group, those of its groups included."""
     found: list[BaseException] = []
-    for error in group.exceptions:
+    waiting: list[BaseException] = [group]
+    while waiting:
+        error = waiting.pop()
         if isinstance(error, BaseExceptionGroup):
-            found.extend(leaves_of(cast("BaseExceptionGroup[Any]", error)))
+            waiting.extend(reversed(cast("BaseExceptionGroup[Any]", error).exceptions))
         else:
             found.append(error)
     return found

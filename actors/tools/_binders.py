@@ -1,5 +1,8 @@
 """Binding: decoded JSON arguments in, keyword arguments for the function out.
 
+What comes in is brought to its JSON form first, for a person or a hook that edits arguments may give any Python value;
+what goes out to the function is its own, for it may change it, and the arguments are still shown afterwards.
+
 For a function's own parameters msgspec converts them all in one call; the schema is looked at only where that fails,
 to mend and to explain, and where nested objects must take no unknown properties (which msgspec would drop in silence).
 """
@@ -16,10 +19,14 @@ from ._bound import ArgumentsInvalid, Binder, Bound
 from ._check import Problem, check, json_type
 from ._explain import invalid, quoted, refusal
 from ._mend import mend
+from ._output import render_error
 from ._schema import closed_objects, decode_path
 from ._signature import Keywords, Parameter
 
 __all__ = ("foreign_binder", "signature_binder")
+
+_FOREIGN = (Exception, SystemExit)
+"""What a class of a parameter or of a value may raise."""
 
 _AT = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<path>.*)`)?", re.DOTALL)
 
@@ -38,10 +45,12 @@ def signature_binder(parameters: Sequence[Parameter], schema: Mapping[str, Any])
         # Only what was given: for the rest the function has its own defaults.
         return {name: getattr(made, name) for name in arguments}
 
-    def bind(tool: str, arguments: dict[str, Any]) -> Bound:
+    def bind(tool: str, given: dict[str, Any]) -> Bound:
+        arguments = _as_json(tool, given)
+        own = _own(tool, arguments)
         try:
-            keywords = convert(arguments)
-        except Exception:  # noqa: BLE001  # it may run code of the parameters' classes; `_second_try` tells what it is
+            keywords = convert(own)
+        except _FOREIGN:  # it may run code of the parameters' classes; `_second_try` tells what it is
             return _second_try(tool, arguments, schema=schema, convert=convert)
         if nested:
             _refuse_unknown(tool, schema, arguments)
@@ -53,14 +62,37 @@ def signature_binder(parameters: Sequence[Parameter], schema: Mapping[str, Any])
 def foreign_binder(schema: Mapping[str, Any], keywords: Keywords) -> Binder:
     """Bind by a schema that came with the tool; `keywords` are those of its function."""
 
-    def bind(tool: str, arguments: dict[str, Any]) -> Bound:
+    def bind(tool: str, given: dict[str, Any]) -> Bound:
+        arguments = _as_json(tool, given)
         mended = _mended(tool, arguments, schema=schema)
         if unknown := [name for name in mended if not keywords.takes(name)]:
             known = tuple(schema["properties"])
             raise refusal(tool, schema, [Problem((name,), "unknown", mended[name], known) for name in unknown])
-        return Bound(dict(mended), mended is not arguments, mended)
+        return Bound(_own(tool, mended), mended is not arguments, mended)
 
     return bind
+
+
+def _own(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """A copy of JSON values that shares nothing with them."""
+    try:
+        copy: dict[str, Any] = msgspec.to_builtins(arguments)
+    except RecursionError as error:  # what a mended string held
+        raise _too_deep(tool) from error
+    return copy
+
+
+def _as_json(tool: str, given: dict[str, Any]) -> dict[str, Any]:
+    """A copy of what was given, as it comes back when it is written as JSON and read."""
+    try:
+        arguments: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(given))
+    except RecursionError as error:
+        raise _too_deep(tool) from error
+    except UnicodeEncodeError as error:
+        raise invalid(tool, ["a string holds half of a surrogate pair; give whole characters"]) from error
+    except _FOREIGN as error:  # of whatever class the value is
+        raise invalid(tool, [f"a value cannot be written as JSON: {render_error(error)}"]) from error
+    return arguments
 
 
 def _second_try(
@@ -72,14 +104,13 @@ def _second_try(
 ) -> Bound:
     """Mend the arguments, or say why they do not fit."""
     mended = _mended(tool, arguments, schema=schema)
+    own = _own(tool, mended)
     try:
-        keywords = convert(mended)
+        keywords = convert(own)
     except msgspec.ValidationError as error:
         raise invalid(tool, [_told(str(error), mended)]) from error
-    except UnicodeEncodeError as error:
-        raise invalid(tool, ["a string holds half of a surrogate pair; give whole characters"]) from error
-    except Exception as error:  # raised by a class of a parameter: for the model, its value is wrong
-        raise invalid(tool, [f"{type(error).__name__}: {str(error)[:500]}"]) from error
+    except _FOREIGN as error:  # raised by a class of a parameter: for the model, its value is wrong
+        raise invalid(tool, [render_error(error)]) from error
     return Bound(keywords, mended is not arguments, mended)
 
 

@@ -25,6 +25,10 @@ NO_OUTPUT = "(no output)"
 _MOST_ERROR_CHARS = 2000
 _MARKER_CHARS = 100  # what `cut_middle` adds
 _MOST_LEAVES = 10
+_FOREIGN = (Exception, SystemExit)
+"""What a value's own code may raise: an exit that it asks for is no more than a failure to be read."""
+_name_of = type.__dict__["__name__"].__get__
+"""A class's own name, whatever its metaclass makes of it."""
 
 
 class OutputUnfit(OnwardError):
@@ -45,13 +49,9 @@ def render_output(value: object, *, tool_name: str, max_chars: int) -> str:
         return _rendered(value, max_chars)
     except Unfit as error:
         raise OutputUnfit(clean(f"Tool {tool_name!r} returned {error}; it must return text or JSON values")) from error
-    except Exception as error:  # the value's own code failed while it was read
-        raise OutputUnfit(
-            clean(
-                f"Tool {tool_name!r} returned a value of type {type(value).__qualname__} that cannot be read: "
-                f"{render_error(error)}"
-            )
-        ) from error
+    except _FOREIGN as error:  # the value's own code failed while it was read
+        text = f"Tool {tool_name!r} returned a value of type {_name_of(type(value))} that cannot be read: "
+        raise OutputUnfit(clean(text + render_error(error))) from error
 
 
 def render_error(error: BaseException) -> str:
@@ -100,11 +100,11 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _error_line(error: BaseException) -> str:
-    name = type(error).__name__
+    name = _name_of(type(error))
     try:
-        # Each line is cut before they are joined: a message may be megabytes.
-        message = cut_middle(str(error), _MOST_ERROR_CHARS)
-    except Exception:  # noqa: BLE001  # an exception whose text cannot be made still has a name
+        # Each line is cut before they are joined: a message may be megabytes, and of a class that misleads about it.
+        message = cut_middle(str.__str__(str(error)), _MOST_ERROR_CHARS)  # noqa: PLC2801
+    except _FOREIGN:  # an exception whose text cannot be made still has a name
         message = ""
     # These three are written for the model.
     if message and isinstance(error, ToolError | ArgumentsInvalid | OutputUnfit):

@@ -34,6 +34,8 @@ _MOST_COST = 100_000_000
 _VALUE_COST = 32
 _CONTAINER_COST = 128
 _MOST_BITS = 14_000  # Python writes integers of up to 4300 digits
+_qualname_of = type.__dict__["__qualname__"].__get__
+_module_of = type.__dict__["__module__"].__get__
 _COLLECTIONS = (
     collections.deque,
     range,
@@ -121,7 +123,7 @@ class _Plainer:
         if isinstance(value, _COLLECTIONS):
             return self._list(value)  # pyright: ignore[reportUnknownArgumentType]
         if isinstance(value, type):
-            raise Unfit(f"the class {value.__qualname__}")
+            raise Unfit(f"the class {_qualname_of(value)}")
         items = _items(value)
         if items is not None:
             return self._dict(items)
@@ -213,10 +215,13 @@ def _struct_items(value: msgspec.Struct) -> list[tuple[str, Any]]:
 
 
 def _name(value: object) -> str:
+    """The name of a value's type, its module before it unless it is built in. Runs no code of the value or its type."""
     kind = type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    module = _module_of(kind)
+    name: str = _qualname_of(kind)
+    return f"{module}.{name}" if type(module) is str and module != "builtins" else name
 
 
-def _article(value: Any) -> str:
+def _article(value: object) -> str:
     name = _name(value)
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"

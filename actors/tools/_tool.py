@@ -12,6 +12,7 @@ import attrs
 
 from protocol.errors import SpecError
 from protocol.model import ToolDefinition
+from protocol.text import clean
 
 from ._binders import foreign_binder, signature_binder
 from ._bound import Binder, Bound
@@ -31,6 +32,15 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 def _check_name(_tool: Tool, _field: attrs.Attribute[str], name: Any) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SpecError(f"a tool's name is 1 to 64 of A-Z, a-z, 0-9, _ and -; it is {name!r}: give another with name=")
+
+
+def _check_description(tool_: Tool, _field: attrs.Attribute[str], text: Any) -> None:
+    if not isinstance(text, str):
+        raise SpecError(f"tool {tool_.name!r}: description must be a text for the model; it is {text!r}")
+
+
+def _cleaned(text: Any) -> Any:
+    return clean(text) if isinstance(text, str) else text
 
 
 def _check_timeout(tool_: Tool, _field: attrs.Attribute[float | None], seconds: Any) -> None:
@@ -75,7 +85,7 @@ class Tool:
 
     name: str = attrs.field(validator=_check_name)
     """1 to 64 of letters, digits, `_` and `-`, as all providers take it."""
-    description: str = attrs.field(repr=False)
+    description: str = attrs.field(repr=False, converter=_cleaned, validator=_check_description)
     """What it does and when to use it, for the model."""
     parameters: Mapping[str, Any] = attrs.field(repr=False)
     """A JSON Schema whose type is `object`. Do not change it."""

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 from protocol import errors
-from protocol.errors import ContextOverflow, ModelError, ModelRefused, ModelServerError, OnwardError
+from protocol.errors import (
+    ContextOverflow,
+    FailRun,
+    ModelError,
+    ModelRefused,
+    ModelServerError,
+    OnwardError,
+    StopRun,
+    SubmissionRefused,
+    ToolError,
+)
 from protocol.turns import TextPart, Turn
 
 CLASSES = [getattr(errors, name) for name in errors.__all__]
@@ -49,3 +60,36 @@ def test_what_had_arrived_is_kept() -> None:
     assert ("down", 503, partial, True) == (str(error), error.status, error.partial, error.retryable)
     assert (None, False) == (ModelError("x").partial, ModelError("x").retryable)
     assert issubclass(ContextOverflow, ModelRefused)
+
+
+def test_a_tool_that_ends_the_run_may_say_something() -> None:
+    """The text is there as text, also where a tool gave something else (T6)."""
+    number: Any = 5
+
+    assert ("", "done", "5") == (StopRun().text, StopRun("done").text, StopRun(number).text)
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("cause", [ValueError("bad"), Mute(), ExceptionGroup("g", [KeyError("k")])])
+def test_a_tool_that_fails_the_run_says_why(cause: Exception) -> None:
+    """The cause is the very exception, in the attribute and for a traceback, whatever its text does (T6)."""
+    error = FailRun(cause)
+
+    assert (cause, cause) == (error.cause, error.__cause__)
+
+
+def test_a_run_may_be_failed_with_a_text() -> None:
+    """A text becomes an exception whose text it is, and the error is told by it."""
+    error = FailRun("no disk")
+
+    assert (ToolError, "no disk", "no disk") == (type(error.cause), str(error.cause), str(error))
+    assert error.cause is error.__cause__
+
+
+def test_a_refused_submission_is_a_wrong_value() -> None:
+    """Who checks what comes from outside catches it as a `ValueError`."""
+    assert issubclass(SubmissionRefused, ValueError)

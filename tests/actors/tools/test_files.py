@@ -76,7 +76,7 @@ def call(root: pathlib.Path, name: str, **arguments: Any) -> dict[str, Any]:
     """Call a tool as an agent does: bind, run, render, read."""
     made = {each.name: each for each in files(root)}[name]
     bound = made.bind(arguments)
-    value = made.fn(**bound.arguments)
+    value = made.call(bound.arguments)
 
     assert not bound.repaired
     found: dict[str, Any] = json.loads(render_output(value, tool_name=name, max_chars=100_000))
@@ -359,7 +359,6 @@ def test_a_regular_expression_without_a_process_is_an_error(
     [
         ({"pattern": ""}, "the pattern is empty; give a text to look for"),
         ({"pattern": "a\nb"}, "the pattern holds a newline"),
-        ({"pattern": "\ud83d"}, "the pattern holds half of a surrogate pair"),
         ({"pattern": "(", "regex": True}, "the pattern is no regular expression: missing ), unterminated subpattern"),
         ({"pattern": "a", "name_glob": "src/*.py"}, "name_glob matches names, not paths"),
         ({"pattern": "a", "path": "gone"}, "'gone': no such file or directory; list_dir shows what there is"),
@@ -426,7 +425,6 @@ GONE = "no such file or directory; list_dir shows what there is"
         ("a.txt/b", "'a.txt/b': a part of the path is no directory"),
         ("gone", f"'gone': {GONE}"),
         ("a\0b", "'a\\x00b' is no usable path: embedded null byte"),
-        ("\ud83d", "'\\ud83d' is no usable path: it holds half of a surrogate pair"),
         ("x" * 5000, f"'{'x' * 199}"),
         ("pipe", "'pipe' is a special file (a pipe, a socket or a device), which is never opened"),
         ("src", "'src' is a directory; list_dir shows what is in it"),
@@ -442,6 +440,26 @@ def test_a_path_that_cannot_be_read_says_why(tree: pathlib.Path, path: str, said
         assert str(caught.value)[: len(said)] == said
         assert str(tree) not in render_error(caught.value)
         assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("read_text", {"path": "\ud83d"}, "'\\ud83d' is no usable path: it holds half of a surrogate pair"),
+        (
+            "search",
+            {"pattern": "\ud83d"},
+            "the pattern holds half of a surrogate pair; give whole characters",
+        ),
+    ],
+)
+def test_half_a_character_is_told(tree: pathlib.Path, name: str, arguments: dict[str, Any], said: str) -> None:
+    """Who calls a tool's function without binding has an answer too, and no `UnicodeEncodeError`."""
+    made = {each.name: each for each in files(tree)}[name]
+    with pytest.raises(ToolError) as caught:
+        made.call(arguments)
+
+    assert said == str(caught.value)
 
 
 def test_list_dir_of_a_file_says_what_to_call(tree: pathlib.Path) -> None:
@@ -489,7 +507,7 @@ def test_a_root_that_went_away_is_told(tree: pathlib.Path) -> None:
     made = files(tree)[0]
     shutil.rmtree(tree)
     with pytest.raises(ToolError, match="no such file or directory") as caught:
-        made.fn()
+        made.call({})
 
     assert str(tree) not in str(caught.value)
 

@@ -155,7 +155,7 @@ def test_what_a_partial_fixes_cannot_be_given() -> None:
     """A model does not override what the developer fixed."""
     made = tool(functools.partial(add, b=5))
 
-    assert made.fn(**made.bind({"a": 1}).arguments) == 6
+    assert made.call(made.bind({"a": 1}).arguments) == 6
     with pytest.raises(Exception, match="b: unknown property"):
         made.bind({"a": 1, "b": 2})
 
@@ -171,7 +171,7 @@ def test_a_class_made_in_a_function_can_be_named() -> None:
     def move(to: Point) -> Any:
         return Point(to.x + 1)
 
-    assert move.fn(**move.bind({"to": {"x": 1}}).arguments) == Point(2)
+    assert move.call(move.bind({"to": {"x": 1}}).arguments) == Point(2)
 
 
 def test_a_class_that_is_not_made_yet_cannot_be_named() -> None:

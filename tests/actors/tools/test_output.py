@@ -121,6 +121,55 @@ def doubled(levels: int) -> Any:
     return value
 
 
+class Nameless(type):
+    """Of a class that does not tell its name."""
+
+    def __getattribute__(cls, name: str) -> Any:
+        if name in {"__name__", "__qualname__", "__module__"}:
+            raise LookupError(name)
+        return super().__getattribute__(name)
+
+
+def hidden(*bases: type) -> Any:
+    """Such a class. None stands in the module itself, where test collection would ask for its name."""
+    return Nameless("Hidden", bases, {})
+
+
+class Quarrelsome:
+    """Is equal to nothing, and has no text."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ArithmeticError
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __str__(self) -> str:
+        raise ArithmeticError
+
+    __repr__ = __str__
+
+
+class QuarrelsomeText(str):  # noqa: FURB189
+    __slots__ = ()
+    __eq__ = Quarrelsome.__eq__
+    __hash__ = str.__hash__
+
+
+class Exiting(dict[str, int]):  # noqa: FURB189
+    def items(self) -> Any:
+        raise SystemExit(3)
+
+
+class Odds(enum.Enum):
+    """Members that no JSON can carry, or only in part."""
+
+    HALF = "\ud83d"
+    HUGE = 10**100_000
+    OBJECT = object()
+    QUARREL = Quarrelsome()
+
+
 async def never() -> None: ...
 
 
@@ -175,6 +224,10 @@ async def never() -> None: ...
         ([Box(Pair(1, 2))], '[{"inside":[1,2]}]'),
         (Shape(2), '{"kind":"shape","sideLength":2}'),
         (Plain(1), '{"a":1}'),
+        ({QuarrelsomeText("a"): QuarrelsomeText("b")}, '{"a":"b"}'),
+        ({1, "a", None, (1, 2), 2.5, b"x", Odds.HALF}, '["a","x","\ufffd",1,2.5,[1,2],null]'),
+        (Odds.HALF, "\ufffd"),
+        ({Odds.HALF: [Odds.HALF]}, '{"\ufffd":["\ufffd"]}'),
     ],
 )
 def test_a_value_becomes_text(value: Any, text: str) -> None:
@@ -225,6 +278,17 @@ def test_the_case_of_mixed_values() -> None:
         (lambda: {1: "a", "1": "b"}, "a mapping with two keys that are both written '1'"),
         (never, "a coroutine that was not awaited"),
         (lambda: [never()], "a coroutine that was not awaited"),
+        (lambda: 10**100_000, "an integer of 332193 bits"),
+        (lambda: {10**100_000: 1}, "an integer of 332193 bits"),
+        (lambda: Odds.HUGE, "an integer of 332193 bits"),
+        (lambda: [Odds.OBJECT], "an object"),
+        (Quarrelsome, f"a {__name__}.Quarrelsome"),
+        (lambda: {Quarrelsome()}, f"a {__name__}.Quarrelsome"),
+        (lambda: {Quarrelsome(): 1}, f"a {__name__}.Quarrelsome"),
+        (lambda: {Odds.QUARREL: 1}, f"a {__name__}.Quarrelsome"),
+        (lambda: hidden()(), f"a {__name__}.Hidden"),
+        (lambda: [hidden()], "the class Hidden"),
+        (lambda: {hidden()(): 1}, f"a {__name__}.Hidden"),
     ],
 )
 def test_what_no_text_can_stand_for_is_named(make: Callable[[], Any], what: str) -> None:
@@ -242,6 +306,7 @@ def test_what_no_text_can_stand_for_is_named(make: Callable[[], Any], what: str)
     [
         (lambda: BrokenMapping(a=1), "BrokenMapping that cannot be read: LookupError: gone"),
         (Broken, "Broken that cannot be read: RuntimeError: who am I?"),
+        (lambda: Exiting(a=1), "Exiting that cannot be read: SystemExit: 3"),
     ],
 )
 def test_a_value_whose_code_fails_is_unfit(make: Callable[[], Any], text: str) -> None:
@@ -416,7 +481,45 @@ def test_an_error_that_cannot_be_told_is_named() -> None:
         def __str__(self) -> str:
             raise RuntimeError
 
-    assert render_error(Mute()) == "Mute"
+    class Exits(Exception):
+        def __str__(self) -> str:
+            raise SystemExit(3)
+
+    assert [render_error(error) for error in (Mute(), Exits(), ValueError(10**100_000))] == [
+        "Mute",
+        "Exits",
+        "ValueError",
+    ]
+    assert render_error(hidden(Exception)("found")) == "Hidden: found"
+
+
+def test_an_error_s_text_is_read_as_what_it_is() -> None:
+    """A text of a class that fails when it is used is a text all the same."""
+
+    class Stubborn(str):  # noqa: FURB189
+        __slots__ = ()
+
+        def __format__(self, spec: str) -> str:
+            raise ArithmeticError
+
+    class Odd(Exception):
+        def __str__(self) -> str:
+            return Stubborn("told")
+
+    assert render_error(Odd()) == "Odd: told"
+
+
+@pytest.mark.slow
+def test_groups_in_groups_are_read_to_their_leaves() -> None:
+    """No depth is too deep, and no number of leaves too large."""
+    error: Exception = ValueError("innermost")
+    for number in range(100_000):
+        error = ExceptionGroup("g", [error] if number % 2 else [error, KeyError(number)])
+    lines = render_error(error).splitlines()
+    while isinstance(error, ExceptionGroup):  # taken apart here: its own end would be too deep
+        error = error.exceptions[0]
+
+    assert ("50001 errors:", "ValueError: innermost", "and 49991 more") == (lines[0], lines[1], lines[-1])
 
 
 def test_what_a_tool_returns_is_rendered_whole() -> None:
@@ -426,4 +529,4 @@ def test_what_a_tool_returns_is_rendered_whole() -> None:
     def ids(count: int) -> set[int]:
         return set(range(count))
 
-    assert shown(ids.fn(**ids.bind({"count": 3}).arguments)) == "[0,1,2]"
+    assert shown(ids.call(ids.bind({"count": 3}).arguments)) == "[0,1,2]"

@@ -304,4 +304,4 @@ def test_keyword_only_parameters_and_odd_names_work() -> None:
     bound = f.bind({"keys": "k", "copy": 2, "_hidden": 3})
 
     assert f.parameters["required"] == ["keys", "copy"]
-    assert f.fn(**bound.arguments) == (1, "k", 2, 3)
+    assert f.call(bound.arguments) == (1, "k", 2, 3)
