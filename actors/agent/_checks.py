@@ -26,6 +26,8 @@ __all__ = (
     "an_instruction",
     "an_on_timeout",
     "check_conditions",
+    "check_forced_tool",
+    "is_number",
     "not_negative",
     "number_or_none",
     "options_or_none",
@@ -60,13 +62,14 @@ def system_text(text: Any) -> str | None:
     return clean(text)
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """A number that is one, and no bool."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def seconds(_instance: object, field: Field, value: object) -> None:
     """A number of seconds above 0."""
-    if not (isinstance(value, (int, float)) and _is_number(value) and value > 0):
+    if not (isinstance(value, (int, float)) and is_number(value) and value > 0):
         raise SpecError(f"{field.name} must be a number above 0; it is {value!r}")
 
 
@@ -78,7 +81,7 @@ def seconds_or_none(instance: object, field: Field, value: object) -> None:
 
 def number_or_none(_instance: object, field: Field, value: object) -> None:
     """A number, or `None`."""
-    if value is not None and not _is_number(value):
+    if value is not None and not is_number(value):
         raise SpecError(f"{field.name} must be a number or None; it is {value!r}")
 
 
@@ -145,6 +148,13 @@ def a_tool_choice(_instance: object, field: Field, value: object) -> None:
     """A tool choice."""
     if not (isinstance(value, ForceTool) or (isinstance(value, str) and value in {"auto", "none", "required"})):
         raise SpecError(f"{field.name} must be 'auto', 'none', 'required' or ForceTool(name); it is {value!r}")
+
+
+def check_forced_tool(choice: object, tools: Collection[Tool], *, hooked: bool) -> None:
+    """A tool that is forced is there, unless a hook may bring it in."""
+    names = [tool.name for tool in tools]
+    if isinstance(choice, ForceTool) and not hooked and choice.name not in names:
+        raise SpecError(f"tool_choice forces {choice.name!r}, which is no tool; there are {', '.join(names) or 'none'}")
 
 
 def options_or_none(_instance: object, field: Field, value: object) -> None:

@@ -73,6 +73,8 @@ async def store(core: RunCore) -> RunEnd | None:
 
 async def next_step(core: RunCore) -> RunEnd | None:
     """Another model call would follow: ask the stop conditions (S2), and finalize if that is wanted (S6)."""
+    if core.state.stop_requested is not None:
+        return None  # no call follows: the run ends at this boundary
     met = await met_condition(core)
     if met is None or isinstance(met, Failed):
         return met

@@ -12,25 +12,30 @@ from typing import Any, cast
 import attrs
 import msgspec
 
-from protocol.errors import SpecError
 from protocol.finalization import flatten_tools
-from protocol.history import first_fault
-from protocol.model import ForceTool, Model, ModelRequest, ToolChoice
+from protocol.model import ForceTool, Model, ModelRequest, Profile, ToolChoice
 from protocol.run import NOTHING_KEPT
-from protocol.text import clean
-from protocol.turns import AssistantMessage, Message, ToolMessage, UserMessage
+from protocol.turns import Message, UserMessage
 from protocol.views import View
 
 from ..tools import Tool
-from ._callbacks import EndRun, call_hook, failed
-from ._checks import tools_of
+from ._callbacks import call_hook
 from ._core import RunCore
+from ._given import (
+    active_tools,
+    given_max_tokens,
+    given_messages,
+    given_model,
+    given_options,
+    given_system,
+    given_temperature,
+    given_tool_choice,
+    given_tools,
+    hook_fault,
+)
 from ._hooks import UNSET, CallConfig, StepOverrides, StepState
 
-__all__ = ("is_changed", "plain_request", "prepare")
-
-CHOICES = ("auto", "none", "required")
-MESSAGE_TYPES = (UserMessage, AssistantMessage, ToolMessage)
+__all__ = ("is_changed", "plain_request", "prepare", "tools_off")
 
 
 @attrs.define(eq=False)
@@ -56,7 +61,7 @@ class _Draft:
 
 
 def is_changed(core: RunCore) -> bool:
-    """Whether anything may change the request: a hook, what one has kept, a forced choice, or tools that go off."""
+    """Whether anything may change the request: a hook, what one has kept, a forced choice, or tools that are not there."""
     spec, state = core.acting, core.state
     return (
         state.final is not None
@@ -65,6 +70,7 @@ def is_changed(core: RunCore) -> bool:
         or spec.tool_choice != "auto"
         or core.overrides is not None
         or state.kept is not NOTHING_KEPT
+        or (not core.definitions and spec.model.profile.flatten_without_tools)
     )
 
 
@@ -86,7 +92,7 @@ def plain_request(core: RunCore) -> tuple[ModelRequest, Model]:
 
 async def prepare(core: RunCore) -> tuple[ModelRequest, Model]:
     """The request of a step, and the model that it goes to. Raises `EndRun`."""
-    spec, state, kept = core.acting, core.state, core.state.kept
+    spec, kept = core.acting, core.state.kept
     draft = _draft(core)
     if kept.messages is not None:
         draft.messages = (*kept.messages, *core.history.view()[kept.replaces :])
@@ -97,10 +103,6 @@ async def prepare(core: RunCore) -> tuple[ModelRequest, Model]:
     if spec.prepare_step is not None or core.overrides is not None:
         await _prepare_step(core, draft)
     core.offered = core.tools if draft.tools is spec.tools else {tool.name: tool for tool in draft.tools}
-    forced = draft.tool_choice
-    if isinstance(forced, ForceTool) and forced.name not in core.offered and state.final is None:
-        offered = ", ".join(core.offered) or "none"
-        raise _fault(f"tool_choice forces {forced.name!r}, which the step does not offer; it offers {offered}")
     return _finished(core, draft)
 
 
@@ -127,23 +129,16 @@ def _finished(core: RunCore, draft: _Draft) -> tuple[ModelRequest, Model]:
     state = core.state
     same = core.offered is core.tools
     definitions = core.definitions if same else tuple([tool.definition for tool in draft.tools])
-    messages = draft.messages
     choice = draft.tool_choice
-    if state.final is not None:
-        profile = draft.model.profile
-        if profile.flatten_without_tools:
-            messages = flatten_tools(messages)
-        definitions = definitions if profile.keeps_tools_when_off else ()
-        choice = "none"
-    elif choice != "auto":
-        if choice != "none" and (state.obeyed_choice or not definitions):
-            choice = "auto"
+    if state.final is None and choice != "auto":
         if choice == "none":
             core.offered = {}
+        else:
+            choice = _forced(core, choice)
     if core.offered is not core.tools:
         state.offered = tuple(core.offered)
     request = ModelRequest(
-        messages=messages,
+        messages=draft.messages,
         system=draft.system,
         tail=draft.tail,
         tools=definitions,
@@ -152,7 +147,31 @@ def _finished(core: RunCore, draft: _Draft) -> tuple[ModelRequest, Model]:
         max_tokens=draft.max_tokens,
         provider_options=draft.options,
     )
+    profile = draft.model.profile
+    if state.final is not None:
+        request = tools_off(request, profile)
+    elif profile.flatten_without_tools and not definitions:
+        request = msgspec.structs.replace(request, messages=tuple(flatten_tools(draft.messages)))
     return request, draft.model
+
+
+def tools_off(request: ModelRequest, profile: Profile) -> ModelRequest:
+    """The request of a final call: whatever a hook has put there, no tool can be called (F4)."""
+    definitions = request.tools if profile.keeps_tools_when_off else ()
+    messages = request.messages
+    if profile.flatten_without_tools and not definitions:
+        messages = tuple(flatten_tools(messages))
+    return msgspec.structs.replace(request, messages=messages, tools=definitions, tool_choice="none")
+
+
+def _forced(core: RunCore, choice: ToolChoice) -> ToolChoice:
+    """A choice that forces a tool; `auto` in the step after one was obeyed, and where there is nothing to call (H3)."""
+    if core.state.obeyed_choice:
+        return "auto"
+    if isinstance(choice, ForceTool) and choice.name not in core.offered:
+        offered = ", ".join(core.offered) or "none"
+        raise hook_fault(f"tool_choice forces {choice.name!r}, which the step does not offer; it offers {offered}")
+    return choice if core.offered else "auto"
 
 
 async def _prepare_call(core: RunCore, draft: _Draft, hook: Any) -> None:
@@ -170,13 +189,14 @@ async def _prepare_call(core: RunCore, draft: _Draft, hook: Any) -> None:
     )
     made = await call_hook(core, "prepare_call", hook, config)
     if not isinstance(made, CallConfig):
-        raise _fault(f"prepare_call must return the CallConfig, changed or not; it returned {type(made).__name__}")
-    draft.system = _system(made.system, "prepare_call")
+        raise hook_fault(f"prepare_call must return the CallConfig, changed or not; it returned {type(made).__name__}")
+    draft.system = given_system(made.system, "prepare_call")
     if made.messages is not messages:
-        draft.messages, draft.tail = _messages(made.messages, tail, draft, "prepare_call")
+        _send(draft, given_messages(made.messages, "prepare_call"), tail)
     if made.tools is not draft.tools:
-        draft.tools = _tools(made.tools, "prepare_call")
-    draft.temperature, draft.max_tokens = made.temperature, made.max_tokens
+        draft.tools = given_tools(made.tools, "prepare_call")
+    draft.temperature = given_temperature(made.temperature, "prepare_call")
+    draft.max_tokens = given_max_tokens(made.max_tokens, "prepare_call")
     core.state.custom_data = made.custom_data
 
 
@@ -203,99 +223,57 @@ async def _prepare_step(core: RunCore, draft: _Draft) -> None:
         )
         made = await call_hook(core, "prepare_step", hook, view)
         if made is not None and not isinstance(made, StepOverrides):
-            raise _fault(f"prepare_step must return StepOverrides or None; it returned {type(made).__name__}")
-    overrides = made if isinstance(made, StepOverrides) else _NO_OVERRIDES
+            raise hook_fault(f"prepare_step must return StepOverrides or None; it returned {type(made).__name__}")
+    overrides, where = made if isinstance(made, StepOverrides) else _NO_OVERRIDES, "prepare_step"
     if core.overrides is not None:
+        where = "override_next" if hook is None else "prepare_step or override_next"
         overrides, core.overrides = core.overrides.over(overrides), None
-    _keep(core, draft, overrides, messages, tail)
-    _for_this_step(draft, overrides)
+    _keep(core, draft, overrides, messages, tail, where)
+    _for_this_step(draft, overrides, where)
 
 
 def _keep(
-    core: RunCore, draft: _Draft, made: StepOverrides, shown: Sequence[Message], tail: UserMessage | None
+    core: RunCore, draft: _Draft, made: StepOverrides, shown: Sequence[Message], tail: UserMessage | None, where: str
 ) -> None:
     state = core.state
     system: Any = made.system
     if system is not UNSET:
-        draft.system = _system(system, "prepare_step")
+        draft.system = given_system(system, where)
         state.kept = attrs.evolve(state.kept, system=draft.system)
     messages: Any = made.messages
     if messages is not UNSET and messages is not shown:
-        draft.messages, draft.tail = _messages(messages, tail, draft, "prepare_step")
-        state.kept = attrs.evolve(state.kept, messages=draft.messages, replaces=len(core.history))
+        _send(draft, given_messages(messages, where), tail)
+        kept = tuple([message for message in draft.messages if message is not tail])
+        state.kept = attrs.evolve(state.kept, messages=kept, replaces=len(core.history))
     if made.context is not UNSET:
         core.context = made.context
     if made.custom_data is not UNSET:
         state.custom_data = made.custom_data
 
 
-def _for_this_step(draft: _Draft, made: StepOverrides) -> None:
-    model: Any = made.model
-    if model is not UNSET:
-        if not callable(getattr(model, "turn", None)):
-            raise _fault(f"prepare_step: model must be a model, such as OpenAIChat('...'); it is {model!r}")
-        draft.model = model
+def _for_this_step(draft: _Draft, made: StepOverrides, where: str) -> None:
+    if made.model is not UNSET:
+        draft.model = given_model(made.model, where)
     if made.tools is not UNSET:
-        draft.tools = _tools(made.tools, "prepare_step")
+        draft.tools = given_tools(made.tools, where)
     if made.active_tools is not UNSET:
-        draft.tools = _active(draft.tools, made.active_tools)
-    choice: Any = made.tool_choice
-    if choice is not UNSET:
-        if choice not in CHOICES and not isinstance(choice, ForceTool):
-            raise _fault(f"prepare_step: tool_choice must be auto, none, required or ForceTool; it is {choice!r}")
-        draft.tool_choice = choice
-    options: Any = made.provider_options
-    if options is not UNSET:
-        draft.options = {**(draft.options or {}), **options}
-    if not isinstance(made.temperature, msgspec.UnsetType):
-        draft.temperature = made.temperature
-    if not isinstance(made.max_tokens, msgspec.UnsetType):
-        draft.max_tokens = made.max_tokens
+        draft.tools = active_tools(draft.tools, made.active_tools, where)
+    if made.tool_choice is not UNSET:
+        draft.tool_choice = given_tool_choice(made.tool_choice, where)
+    if made.provider_options is not UNSET:
+        draft.options = {**(draft.options or {}), **given_options(made.provider_options, where)}
+    if made.temperature is not UNSET:
+        draft.temperature = given_temperature(made.temperature, where)
+    if made.max_tokens is not UNSET:
+        draft.max_tokens = given_max_tokens(made.max_tokens, where)
 
 
-def _active(tools: tuple[Tool, ...], names: Any) -> tuple[Tool, ...]:
-    if isinstance(names, str):
-        raise _fault(f"prepare_step: active_tools must be a sequence of names; it is {names!r}")
-    unknown = sorted(map(str, set(names) - {tool.name for tool in tools}))
-    if unknown:
-        raise _fault(f"prepare_step: active_tools names {', '.join(unknown)}, which there is not")
-    return tuple([tool for tool in tools if tool.name in names])
-
-
-def _messages(given: Any, tail: UserMessage | None, draft: _Draft, hook: str) -> tuple[tuple[Message, ...], str | None]:
-    """Messages that a hook gave, checked in full; the transient one at their end is told from the rest (R2)."""
-    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
-        raise _fault(f"{hook}: messages must be a sequence of messages; it is a {type(given).__name__}")
-    messages = list(cast("Sequence[Message]", given))
-    kept_tail = draft.tail if messages and tail is not None and messages[-1] is tail else None
-    if kept_tail is not None:
-        messages.pop()
-    for index, message in enumerate(messages):
-        if not isinstance(message, MESSAGE_TYPES):
-            raise _fault(f"{hook}: messages[{index}] is no message but a {type(message).__name__}")
-        if isinstance(message, UserMessage) and not message.text.isascii():
-            messages[index] = UserMessage(clean(message.text))
-    fault = first_fault(messages)
-    if fault is not None:
-        raise _fault(f"{hook}: {fault}; prune_messages() shortens a conversation without parting calls from results")
-    return tuple(messages), kept_tail
-
-
-def _tools(given: Any, hook: str) -> tuple[Tool, ...]:
-    try:
-        return tools_of(given)
-    except SpecError as error:
-        raise _fault(f"{hook}: {error}") from error
-
-
-def _system(given: Any, hook: str) -> str | None:
-    if given is not None and not isinstance(given, str):
-        raise _fault(f"{hook}: system must be a text or None; it is {type(given).__name__}")
-    return None if given is None else clean(given)
-
-
-def _fault(text: str) -> EndRun:
-    return EndRun(failed("hook_error", "a hook", SpecError(text)))
+def _send(draft: _Draft, messages: tuple[Message, ...], tail: UserMessage | None) -> None:
+    """Send what a hook gave. The transient message stays one where it is still the last, as itself or as a copy."""
+    if tail is not None and messages[-1] == tail:
+        draft.messages = messages[:-1]
+    else:
+        draft.messages, draft.tail = messages, None
 
 
 _NO_OVERRIDES = StepOverrides()

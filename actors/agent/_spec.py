@@ -147,6 +147,7 @@ class AgentSpec:
             raise SpecError(f"model must be a model, such as OpenAIChat('...') or Planner(); it is {self.model!r}")
         if self.prepare_call is not None and self.prepare_step is not None:
             raise SpecError("prepare_call and prepare_step are two forms of one hook: give one of them")
+        checks.check_forced_tool(self.tool_choice, self.tools, hooked=bool(self.prepare_call or self.prepare_step))
         unasked = [tool.name for tool in self.tools if tool.needs_approval is not False]
         if unasked and self.approval is None:
             raise SpecError(
@@ -190,9 +191,10 @@ class AgentSpec:
             changes.update((field.name, getattr(limits, field.name)) for field in attrs.fields(Limits))
         if stop_when is not None:
             changes["stop_when"] = stop_when
-            changes["max_steps"] = None
         if continuation is not None:
             changes["continuation"] = continuation
+        if changes and changes.get("stop_when", self.stop_when) is not None:
+            changes["max_steps"] = None  # that it is ignored has been said
         return attrs.evolve(self, **changes) if changes else self
 
 

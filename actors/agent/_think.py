@@ -6,7 +6,7 @@ import msgspec
 
 from protocol.errors import ActorCrashed, ActorGone, ContextOverflow, ModelError
 from protocol.events import MessageDelivered, StepStarted, ToolRequested
-from protocol.history import first_fault
+from protocol.ledger import Grant
 from protocol.model import ForceTool, Model, ModelRequest
 from protocol.outcome import outcome_of
 from protocol.run import RunEnd
@@ -17,8 +17,9 @@ from ._callbacks import EndRun, call_hook, failed
 from ._core import RunCore
 from ._final import end_without_call, prepare_final
 from ._gate import stopped
+from ._given import given_messages
 from ._limits import ask_about_limits
-from ._prepare import is_changed, plain_request, prepare
+from ._prepare import is_changed, plain_request, prepare, tools_off
 from ._resolve import bind_calls
 from ._services import Services
 from ._session import Think
@@ -106,8 +107,19 @@ async def _ask_shorter(
     state.reservation, state.sent = grant.number, False
     if grant.refused is not None:
         raise refusal
+    if state.final is None and core.may_finalize:
+        shorter = await _finalized(core, grant, shorter, model)
     _hold(core, shorter, model)
     return shorter, await services.session.ask(Think(shorter, model))
+
+
+async def _finalized(core: RunCore, grant: Grant, request: ModelRequest, model: Model) -> ModelRequest:
+    """A request that is ready, turned into the final call if the call just reserved is that one."""
+    await prepare_final(core, grant)
+    final = core.state.final
+    if final is None:
+        return request
+    return tools_off(msgspec.structs.replace(request, tail=final.instruction), model.profile)
 
 
 async def _shortened(core: RunCore, request: ModelRequest) -> ModelRequest | None:
@@ -118,10 +130,7 @@ async def _shortened(core: RunCore, request: ModelRequest) -> ModelRequest | Non
     messages = await call_hook(core, "on_context_overflow", hook, request.messages)
     if messages is None:
         return None
-    fault = first_fault(tuple(messages))
-    if fault is not None:
-        raise EndRun(failed("hook_error", "on_context_overflow", ValueError(fault)))
-    return msgspec.structs.replace(request, messages=tuple(messages))
+    return msgspec.structs.replace(request, messages=given_messages(messages, "on_context_overflow"))
 
 
 def _take(core: RunCore, turn: Turn, request: ModelRequest) -> None:
@@ -139,7 +148,7 @@ def _take(core: RunCore, turn: Turn, request: ModelRequest) -> None:
         state.texts.append(core.text)
     calls = core.calls
     choice = request.tool_choice
-    state.obeyed_choice = choice == "required" or isinstance(choice, ForceTool) if calls else False
+    state.obeyed_choice = choice != "auto" and any(choice in {"required", ForceTool(call.name)} for call in calls)
     if state.obeyed_choice and choice == core.acting.tool_choice:
         state.spent_choice = True
     if not asked:

@@ -13,7 +13,7 @@ import msgspec
 
 from protocol import codec
 from protocol.errors import SpecError
-from protocol.model import ModelRequest, ToolDefinition
+from protocol.model import ForceTool, ModelRequest, ToolChoice, ToolDefinition
 from protocol.turns import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage, text_of
 
 __all__ = ("check_extra_body", "encode_request")
@@ -30,19 +30,24 @@ def encode_request(
 ) -> bytes:
     """Encode a request for a streamed reply as strict UTF-8 JSON; lone surrogates become U+FFFD.
 
-    `extra_body` is laid over the body; `None` in it removes a field.
+    `extra_body` is laid over the body, and the request's `provider_options` over that; `None` in them removes a field.
+    Raises `SpecError` for options that would set what the request itself says.
     """
     body: dict[str, Any] = {"model": model, "messages": _messages(request), "stream": True}
     body["stream_options"] = {"include_usage": True}
     if request.tools:
         body["tools"] = [_tool(definition) for definition in request.tools]
         if request.tool_choice != "auto":
-            body["tool_choice"] = request.tool_choice
+            body["tool_choice"] = _tool_choice(request.tool_choice)
     if request.temperature is not None:
         body["temperature"] = request.temperature
     if request.max_tokens is not None:
         body[max_tokens_field] = request.max_tokens
-    for name, value in (extra_body or {}).items():
+    options = request.provider_options or {}
+    owned = [name for name in (*_OWNED, "stream") if name in options]
+    if owned:
+        raise SpecError(f"provider_options must not set {', '.join(owned)}: each request says that itself")
+    for name, value in {**(extra_body or {}), **options}.items():
         if value is None:
             body.pop(name, None)
         else:
@@ -93,6 +98,10 @@ def _add(messages: list[dict[str, Any]], message: Message) -> None:
 
 def _call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
+    return {"type": "function", "function": {"name": choice.name}} if isinstance(choice, ForceTool) else choice
 
 
 def _tool(definition: ToolDefinition) -> dict[str, Any]:

@@ -203,7 +203,8 @@ class _Oracle:
         )
         self.need(not summary.answered or bool(summary.text.strip()), "an answer without text")
         self.need(not summary.answered or cut is None, "a cut run has no answer")
-        self.need(summary.finalized is None or summary.limit is not None, "finalized without a limit")
+        why = summary.limit is not None or summary.stopped_by == "stop_condition"
+        self.need(summary.finalized is None or why, "finalized without a limit or a condition")
 
     def _calls_are_answered(self, book: _Book) -> None:
         left = [call for call, state in book.calls.items() if state != "finished"]
