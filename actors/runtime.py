@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Any, TypeVar, final
 
 import attrs
 import trio
 
-from protocol.errors import AgentStopped
+from protocol.errors import AgentStopped, SubmissionRefused
 from protocol.ledger import Account
 from protocol.model import Model
 from protocol.requests import DecisionReply, Response
 from protocol.turns import Message
 
-from .agent import Agent, AgentSpec, Budget, ThreadStatistics, ToolThreads
+from .agent import Agent, AgentSpec, Budget, ThreadStatistics, ToolThreads, submit
 from .journal import Journal, MemoryJournal
 from .kit import Actor, Mailbox, Port, Restarts, supervise
 
@@ -109,6 +109,18 @@ class Runtime:
                 break
         await self._journal.flushed()
         return reply
+
+    def submit(self, run: str, results: Mapping[str, Any]) -> None:
+        """Give a paused run of any agent, a sub-agent's too, the results of its caller's own tools, as `run.submit()` does.
+
+        Raises `SubmissionRefused` for a run that is not going on, or an id that is not waited for.
+        """
+        for agent in self._agents.values():
+            core = agent.current
+            if core is not None and core.run == run:
+                submit(core, results)
+                return
+        raise SubmissionRefused(f"no run {run!r} is going on")
 
     def statistics(self) -> RuntimeStatistics:
         """A frozen look at the runtime."""

@@ -60,4 +60,9 @@ def _cleaned(value: Any) -> Any:
         return {clean(str(key)): _cleaned(item) for key, item in mapping.items()}
     if isinstance(value, (list, tuple)):
         return [_cleaned(item) for item in cast("list[Any]", value)]
+    if type(value) is int and value.bit_length() > _MOST_BITS:
+        return hex(value)
     return value
+
+
+_MOST_BITS = 14_000  # of an integer whose decimal form the interpreter still makes (4300 digits)

@@ -12,6 +12,7 @@ from ._run import Run, RunStatistics
 from ._spec import AgentSpec
 from ._spec_warnings import LimitsWarning
 from ._subagents import Background, ask_agent, background_agent, start_agent, sub_agent
+from ._submit import submit
 from ._threads import ThreadStatistics, ToolThreads
 
 __all__ = (
@@ -49,6 +50,7 @@ __all__ = (
     "should_continue",
     "start_agent",
     "sub_agent",
+    "submit",
     "up_to",
     "within",
 )

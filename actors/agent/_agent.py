@@ -51,7 +51,7 @@ class AgentStatistics:
     agent: str
     name: str
     state: Literal["idle", "running", "waiting", "stopped"]
-    """`waiting`: the run in hand waits for a decision."""
+    """`waiting`: the run in hand waits for a decision, or for results that its caller gives."""
     run: str | None
     queued_runs: int
     messages: int
@@ -201,6 +201,11 @@ class Agent:
             if activity is not None:
                 activity.take_back()
 
+    @property
+    def current(self) -> RunCore | None:
+        """The runtime's own: the run in hand."""
+        return self._core if self._turn.borrowed_tokens else None
+
     def stop(self, reason: str = "stopped") -> None:
         """Take no more runs; the one in hand ends at its next boundary. `stopped` is set when all has ended."""
         if self._stop_reason is None:
@@ -213,8 +218,8 @@ class Agent:
 
     def statistics(self) -> AgentStatistics:
         """A frozen look at the agent."""
-        core = self._core if self._turn.borrowed_tokens else None
-        waiting = bool(core is not None and core.state.open_request)
+        core = self.current
+        waiting = core is not None and bool(core.log.grammar.open_requests or core.state.pause)
         state: Literal["idle", "running", "waiting", "stopped"] = "idle"
         if self.stopped.is_set() or self._stop_reason is not None:
             state = "stopped"

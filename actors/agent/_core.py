@@ -103,7 +103,7 @@ class RunCore:
     failure: Exception | None = None
     """What a tool failed the run with (T6)."""
     transfer: Any = None
-    """The hand-off of the turn in hand: a resolved call."""
+    """The hand-off of the turn in hand: a resolved call, and once that is answered the agent that goes on."""
     steps_asked: int | None = None
     """Steps that a reader of `run.steps()` has asked for; `None`: nobody holds the loop."""
     steps_stirred: trio.Event = attrs.field(factory=trio.Event)
@@ -137,11 +137,6 @@ class RunCore:
             tool.needs_approval is not False or tool.external for tool in spec.tools
         )
         self.plain_tools = not hooked
-
-    @property
-    def asks(self) -> bool:
-        """Whether the run may come to ask anybody anything."""
-        return self.spec.continuation is not None or self.spec.may_ask_approval
 
     @property
     def elapsed_seconds(self) -> float:
@@ -206,6 +201,11 @@ class RunCore:
     def resume(self) -> None:
         """Take up a run whose state was written down, where `start` would begin one."""
         state = self.state
+        acting = self.spec.agent_named(state.acting)
+        if acting is not None:
+            self.act_as(acting)
+        if state.offered is not None:
+            self.offered = {name: tool for name, tool in self.tools.items() if name in state.offered}
         if state.turn is not None:
             self.hold(state.turn)
         else:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import attrs
-import trio
 
 from protocol.errors import (
     AnswerRejected,
@@ -18,7 +17,6 @@ from protocol.errors import (
     RunOver,
     SpecError,
     StopConditionError,
-    SubmissionRefused,
 )
 from protocol.events import MessageQueued, PendingCall
 from protocol.ids import new_id
@@ -28,13 +26,13 @@ from protocol.requests import DecisionReply, Request, Response
 from protocol.result import RunResult
 from protocol.run import Cancelled, Failed, QueuedMessage
 from protocol.text import clean, is_visible
-from protocol.turns import Message, ToolResult
+from protocol.turns import Message
 
 from ..eventlog import EventReader, EventStream
-from ..tools import OutputUnfit, render_error, render_output
 from ._core import RunCore
 from ._hooks import StepOverrides
 from ._reading import StepReader
+from ._submit import submit, waiting_calls
 
 __all__ = ("Run", "RunStatistics")
 
@@ -103,18 +101,20 @@ class Run:
         return StepReader(self._core)
 
     def override_next(self, overrides: StepOverrides) -> None:
-        """Change the next step, over what `prepare_step` makes of it; a second call replaces the first."""
+        """Change the next step, over what `prepare_step` makes of it; a second call replaces the first.
+
+        Raises `RunOver` after the end.
+        """
         if not isinstance(overrides, StepOverrides):
             raise SpecError(f"override_next takes StepOverrides(...); it is {overrides!r}")
+        if self._core.over.is_set():
+            raise RunOver(f"run {self.id} has ended and makes no more steps")
         self._core.overrides = overrides
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
         """The calls whose results the run waits for; `submit` gives them (T7)."""
-        pause = self._core.state.pause
-        if pause is None or self._core.over.is_set():
-            return ()
-        return tuple([call for call in pause.calls if call.id not in pause.results])
+        return waiting_calls(self._core)
 
     def submit(self, results: Mapping[str, Any]) -> None:
         """Give results of the caller's own tools, by call id: values as a tool returns them, or an exception.
@@ -122,25 +122,7 @@ class Run:
         A part of them is kept; with the last one the run goes on. Raises `SubmissionRefused` for an id that is not
         waited for, or is answered already, and takes nothing then; `RunOver` after the end.
         """
-        core = self._core
-        if not isinstance(results, Mapping):
-            raise SubmissionRefused(f"submit takes a mapping from call ids to results; it is {type(results).__name__}")
-        pause = core.state.pause
-        if core.over.is_set():
-            raise RunOver(f"run {self.id} has ended and takes no more results")
-        waiting = {call.id: call for call in self.pending}
-        unknown = [str(call) for call in results if call not in waiting]
-        if pause is None or unknown:
-            raise SubmissionRefused(
-                f"not waited for: {', '.join(unknown) or 'anything'}; waited for are {', '.join(waiting) or 'none'}"
-            )
-        most = core.acting.max_tool_output_chars
-        given = {call: _result_of(waiting[call], value, most) for call, value in results.items()}
-        pause.results.update(given)
-        if len(pause.results) == len(pause.calls):
-            core.rests = trio.Event()
-            core.submitted.set()
-            core.submitted = trio.Event()
+        submit(self._core, results)
 
     async def wait_ended(self) -> None:
         """Wait for the terminal event, past any pause."""
@@ -225,12 +207,3 @@ class Run:
             len(core.log.grammar.open_requests),
             core.log.refused,
         )
-
-
-def _result_of(call: PendingCall, value: Any, max_chars: int) -> ToolResult:
-    if isinstance(value, Exception):
-        return ToolResult(call.id, call.name, "error", render_error(value))
-    try:
-        return ToolResult(call.id, call.name, "ok", render_output(value, tool_name=call.name, max_chars=max_chars))
-    except OutputUnfit as error:
-        raise SubmissionRefused(str(error)) from error

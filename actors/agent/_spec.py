@@ -167,10 +167,18 @@ class AgentSpec:
         check_prices(self.max_cost, self.prices, self.model.name)
         warn_of_limits(self)
 
-    @property
-    def may_ask_approval(self) -> bool:
-        """Whether this agent, or one that it may hand over to, may come to ask for an approval."""
-        return self.approval is not None or any(tool.target is not None for tool in self.tools)
+    def agent_named(self, name: str | None) -> AgentSpec | None:
+        """The agent of that name among those that this one may hand over to, however far; for a run that is taken up."""
+        seen: set[int] = set()
+        waiting: list[AgentSpec] = [self] if name is not None else []
+        while waiting:
+            spec = waiting.pop()
+            if spec.name == name and spec is not self:
+                return spec
+            seen.add(id(spec))
+            targets: list[AgentSpec] = [tool.target() for tool in spec.tools if tool.target is not None]
+            waiting += [target for target in targets if id(target) not in seen]
+        return None
 
     def limits(self) -> Limits:
         """The limits of one run."""

@@ -18,7 +18,7 @@ from protocol.errors import ActorCrashed, ActorGone
 from protocol.run import Cancelled, Failed, RunEnd
 from protocol.text import clean
 
-from ..kit import Mailbox, run_once
+from ..kit import Mailbox, Port, run_once
 from ._arbiter import Arbiter, ArbiterAsk
 from ._budget import BudgetActor, Reserve
 from ._core import RunCore
@@ -43,7 +43,6 @@ async def run_star(core: RunCore, threads: ToolThreads, drive: Drive) -> None:
     budget = Mailbox[Reserve](f"{prefix}/budget", capacity=1)
     session = Mailbox[Think](f"{prefix}/session", capacity=1)
     toolbox = Mailbox[ToolboxAsk](f"{prefix}/toolbox", capacity=1)
-    arbiter = Mailbox[ArbiterAsk](f"{prefix}/arbiter", capacity=1)
     try:
         with core.scope:
             async with trio.open_nursery() as nursery:
@@ -51,12 +50,14 @@ async def run_star(core: RunCore, threads: ToolThreads, drive: Drive) -> None:
                 nursery.start_soon(run_once, BudgetActor(core.account), budget, name=budget.name)
                 nursery.start_soon(run_once, Session(core), session, name=session.name)
                 nursery.start_soon(run_once, Toolbox(core, threads), toolbox, name=toolbox.name)
-                if core.asks:  # else there is nothing to ask it
+
+                def open_arbiter() -> Port[ArbiterAsk]:
+                    arbiter = Mailbox[ArbiterAsk](f"{prefix}/arbiter", capacity=1)
                     nursery.start_soon(run_once, Arbiter(core), arbiter, name=arbiter.name)
-                else:
-                    arbiter.close()
+                    return arbiter.port
+
                 core.activity.start()
-                core.coming_end = await drive(core, Services(budget.port, session.port, toolbox.port, arbiter.port))
+                core.coming_end = await drive(core, Services(budget.port, session.port, toolbox.port, open_arbiter))
                 core.activity.finish()  # what is left is bookkeeping: no tool above is timed out for it (N2)
                 core.stirred.set()
                 nursery.cancel_scope.cancel("the run is over")

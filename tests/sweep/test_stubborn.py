@@ -11,7 +11,7 @@ import trio.testing
 from actors import Agent, AgentSpec, ContinuationRequest, ContinuationResponse, Run, open_runtime
 from actors.models import Scripted, call, reply
 from protocol.errors import AgentBusy, RunCancelledError
-from protocol.events import ContinuationResolved, RunEvent, ToolFinished, ToolRequested
+from protocol.events import ContinuationResolved, RunEvent, ToolFinished, ToolStarted
 from protocol.turns import ToolMessage
 
 assert hypothesis  # its import makes trio's scheduler follow the seed
@@ -45,7 +45,7 @@ def events_of(agent: Agent, run: Run) -> list[RunEvent]:
 
 async def until_tool_runs(run: Run) -> None:
     async for event in run:
-        if isinstance(event, ToolRequested):
+        if isinstance(event, ToolStarted):
             return
 
 
