@@ -10,7 +10,7 @@ from typing import Any, TypeVar, final
 import attrs
 import trio
 
-from protocol.errors import AgentStopped, SubmissionRefused
+from protocol.errors import AgentStopped, SpecError, SubmissionRefused
 from protocol.ledger import Account
 from protocol.model import Model
 from protocol.requests import DecisionReply, Response
@@ -188,8 +188,10 @@ async def open_runtime(
     after; on an error they are cancelled at once. A single error of the body leaves the block as itself.
 
     `tool_threads` is how many synchronous tools run at a time; `event_log_bytes` is what each agent keeps of its events for
-    readers that fall behind (they are told how many they lost). `budget` is what all its agents draw on together.
+    readers that fall behind (they are told how many they lost). `budget` is what all its agents draw on together; `SpecError` if it is no `Budget`.
     """
+    if budget is not None and not isinstance(budget, Budget):
+        raise SpecError(f"open_runtime(budget=) must be a Budget(...), or None for none; it is {budget!r}")
     failure: Exception | SystemExit | KeyboardInterrupt | None = None
     try:
         async with trio.open_nursery() as nursery:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -77,5 +78,13 @@ def approval_resolution(request: ApprovalRequired, response: ApprovalResponse, b
         outcome=outcome,
         by=None if outcome == "timed_out" else by,
         reason=None if response.reason is None else clean(response.reason),
-        arguments=None if response.arguments is None else dict(response.arguments),
+        arguments=None if response.arguments is None else _copied(response.arguments),
     )
+
+
+def _copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy that whoever decided keeps no hand on: what was decided is what runs."""
+    try:
+        return copy.deepcopy(dict(arguments))
+    except Exception as error:
+        raise InvalidDecision(f"arguments must be JSON values: {type(error).__name__}") from error

@@ -177,6 +177,7 @@ class Agent:
         self._core = core
         core.start()
         if activity is not None:
+            core.starter = activity
             activity.delegate()
         # From the caller's task, so that the run, its tools and its spans see the caller's context variables.
         tokens = current_run.set(self._context_of(core, stream)), current_activity.set(core.activity)
@@ -198,8 +199,6 @@ class Agent:
                 with trio.move_on_after(spec.callback_timeout_seconds, shield=True):
                     await core.closed.wait()
             siblings.remove(core)
-            if activity is not None:
-                activity.take_back()
 
     @property
     def current(self) -> RunCore | None:

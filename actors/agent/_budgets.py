@@ -36,6 +36,8 @@ class Budget:
     """Its place in the ledger."""
 
     def __attrs_post_init__(self) -> None:
+        if self.parent is not None and not isinstance(self.parent, Budget):
+            raise SpecError(f"parent must be the Budget that this one is a part of, or None; it is {self.parent!r}")
         limits = Limits(
             max_llm_calls=self.max_llm_calls,
             max_tool_calls=self.max_tool_calls,

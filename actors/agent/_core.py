@@ -49,6 +49,8 @@ class RunCore:
     conditions: tuple[StopCondition, ...]
     activity: Activity
     """Whether the run works, or waits for somebody."""
+    starter: Activity | None = None
+    """What started the run and counts as this one's work until it is over: the body of a tool call, or a run's hook."""
     context: Any = None
     """What the caller gave to `agent.run(context=)`, or a hook put in its place."""
     acting: AgentSpec = attrs.field(init=False)
@@ -146,16 +148,12 @@ class RunCore:
     @property
     def usage(self) -> Usage:
         """What the run and all it started have used, the turn in hand included."""
-        spent = self.state.spent
-        return self.account.books.tally.total(None if spent is None else spent.usage)
+        return self.account.usage
 
     @property
     def cost(self) -> float | None:
         """US dollars that the run and all it started have cost, the turn in hand included; `None`: unknown."""
-        known, spent = self.account.cost, self.state.spent
-        if known is None or spent is None:
-            return known
-        return None if spent.cost is None else known + spent.cost
+        return self.account.cost
 
     def estimate_of(self, request: ModelRequest, model: Model) -> int:
         """Input tokens of a request, before anybody has counted them; 0 where nothing needs to know."""
@@ -188,6 +186,13 @@ class RunCore:
         tokens = max(0, input_tokens + output - usage.total_tokens)
         guess = prices.estimate(model, input_tokens=input_tokens, output_tokens=output) if prices is not None else None
         return Spending(usage, cost, tokens, 0.0 if cost is not None else guess or 0.0)
+
+    def book(self, turn: Turn, model: str) -> None:
+        """Book what the call in flight used, at once: what its tools start draws on what is left."""
+        state = self.state
+        state.spent = self.spending_of(turn.usage, turn, model, self.estimate)
+        self.account.settle(state.reservation, state.spent)
+        state.reservation = 0
 
     def start(self) -> None:
         """Store the prompt and emit the first event."""
@@ -315,16 +320,13 @@ class RunCore:
         """Settle what was sent, give back what was not: also a grant that its asker never came to see."""
         state = self.state
         for number in self.account.open_reservations:
-            if number == state.reservation and state.spent is not None:
-                self.account.settle(number, state.spent)
-            elif number == state.reservation and state.sent:
+            if number == state.reservation and state.sent:
                 self.account.settle(
                     number, self.spending_of(UNKNOWN_USAGE, None, self.acting.model.name, self.estimate)
                 )
             else:
                 self.account.release(number)
         state.reservation = 0
-        state.spent = None
 
     def stir_steps(self) -> None:
         """A step has ended, or the next one has been asked for."""
@@ -341,11 +343,7 @@ class RunCore:
         reasoning = "".join([part.text for part in turn.parts if type(part) is ReasoningPart])
         final = state.final is not None
         calls = self.calls if results else ()
-        spent = state.spent
-        if spent is not None:
-            self.account.settle(state.reservation, spent)
-            state.reservation, state.spent = 0, None
-        cost = spent.cost if spent is not None else None
+        cost = state.spent.cost if state.spent is not None else None
         step = StepResult(
             state.step, self.text, reasoning, calls, results, word, turn.usage, now - state.step_began, final, cost
         )

@@ -28,6 +28,8 @@ def finish(core: RunCore, end: RunEnd) -> None:
     for child in tuple(core.children):
         finish(child, Cancelled("the run that started it is over"))
     core.end = end
+    if core.starter is not None:
+        core.starter.take_back()
     core.activity.finish()
     state = core.state
     for request in core.log.grammar.open_requests:

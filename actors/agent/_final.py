@@ -29,6 +29,9 @@ __all__ = ("end_without_call", "handle_final", "prepare_final")
 
 logger = logging.getLogger("onward")
 
+_ONE_OPTION = ({"tool_iterations", "tool_calls"}, {"total_tokens", "cost", "wall_clock"})
+"""The limits that one finalization option covers: off for one is off for all of them (F1, F2)."""
+
 
 async def prepare_final(core: RunCore, grant: Grant) -> None:
     """Decide whether the call just reserved is the final one, and make its instruction."""
@@ -56,7 +59,7 @@ async def prepare_final(core: RunCore, grant: Grant) -> None:
             raise EndRun(_stopped_by_condition(final))
         if instruction is None and not final.after_decision:
             assert final.limit is not None
-            state.unfinalized.add(final.limit.name)
+            state.unfinalized |= next((names for names in _ONE_OPTION if final.limit.name in names), {final.limit.name})
             state.final = None
             continue
         if final.limit is not None:
@@ -69,10 +72,7 @@ async def prepare_final(core: RunCore, grant: Grant) -> None:
 
 
 def _spent_tools(core: RunCore) -> LimitState | None:
-    spec = core.spec
-    if spec.tool_iteration_limit_finalization is None or "tool_calls" in spec.gate_on:
-        return None
-    return core.account.spent_tools()
+    return None if core.spec.tool_iteration_limit_finalization is None else core.account.spent_tools()
 
 
 def _name_of(limit: LimitState | None) -> str:

@@ -60,9 +60,10 @@ def _question_of(core: RunCore, limit: LimitState) -> ContinuationRequired:
             seconds = provider.timeout_seconds
     window = limit.name == "tool_iterations"
     grant: float = spec.limits().of(limit.name) or 1
-    ceiling = core.account.ceiling(limit.name)
+    ceiling = None if window else core.account.ceiling(limit.name)  # a window is the run's own
+    most: float = spec.max_grant or grant
     if ceiling is not None:
-        grant = min(grant, ceiling)
+        grant, most = min(grant, ceiling), min(most, ceiling)
     calls = tuple([PendingCall(call.id, call.name, parse_arguments(call.arguments) or {}) for call in core.calls])
     return ContinuationRequired(
         run=core.run,
@@ -79,7 +80,7 @@ def _question_of(core: RunCore, limit: LimitState) -> ContinuationRequired:
         expires_in_seconds=seconds,
         decisions=("approve", "decline"),
         default_grant=grant,
-        max_grant=spec.max_grant or grant,
+        max_grant=most,
         on_timeout=on_timeout,
         digest=digest_of((core.run, limit, calls, core.text)),
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from protocol.estimate import tokens_of
+import msgspec
+
 from protocol.ledger import Account
-from protocol.limits import LimitName, LimitState
+from protocol.limits import LimitState
+from protocol.model import ModelRequest
+from protocol.turns import UserMessage
 
 from ._callbacks import EndRun
 from ._core import RunCore
@@ -26,6 +29,8 @@ async def ask_about_limits(core: RunCore, services: Services) -> None:
             raise EndRun(stopped(core))
         if decision.goes_on:
             _extend(core, limit, decision.granted or 0)
+            if decision.message is not None:
+                core.history.append(UserMessage(decision.message))
         else:
             decline_without_calls(core, limit, decision)
     if state.stop_requested is not None:
@@ -38,36 +43,40 @@ def short_of(core: RunCore) -> LimitState | None:
     for above in account.chain:
         if _in_window(core, above):
             return above.state_of("wall_clock")
-    if not account.holds_amounts:
-        return None
-    tokens, cost = _next_step(core)
-    last = core.state.context_tokens or core.estimate
-    final_tokens, final_cost = _amounts(core, last)
-    return account.lacks(tokens + final_tokens, cost + final_cost)
+    return account.lacks(*_needed(core)) if account.holds_amounts else None
 
 
 def _to_ask_about(core: RunCore) -> LimitState | None:
-    """The first of the limits in `gate_on` that is the run's own and that the next step would exceed."""
-    names, account = core.spec.gate_on, core.account
+    """The limit of the run's own that the next step would exceed and that `gate_on` names, or `None`.
+
+    Nobody is asked where an approval could not help, because another limit leaves no room for the step either.
+    """
+    account = core.account
+    tokens, cost = _needed(core) if account.holds_amounts else (0, 0.0)
+    if any(above.refuses(for_child=True) or above.lacks_itself(tokens, cost) for above in account.chain[1:]):
+        return None
+    refused = account.refuses(for_child=False) or account.lacks_itself(tokens, cost)
+    found = [refused] if refused is not None else _used_up(core, account)
+    return next((limit for limit in found if limit.name in core.spec.gate_on and _may_extend(account, limit)), None)
+
+
+def _used_up(core: RunCore, account: Account) -> list[LimitState]:
+    """The run's own limits that allow the next model call, and nothing after it."""
     limits = account.limits
     found: list[LimitState] = []
-    if limits.max_llm_calls is not None and account.free_calls(for_child=False) <= 1:
+    if limits.max_llm_calls is not None and account.free_calls(for_child=False) == 1:
         found.append(account.state_of("llm_calls"))
     if limits.max_tool_calls is not None and account.tool_calls >= limits.max_tool_calls:
         found.append(account.state_of("tool_calls"))
-    if account.holds_amounts:
-        tokens, cost = _next_step(core)
-        lacking = account.lacks_itself(tokens, cost)
-        found += [] if lacking is None else [lacking]
     if _in_window(core, account):
         found.append(account.state_of("wall_clock"))
-    return next((limit for limit in found if limit.name in names and _may_extend(account, limit.name)), None)
+    return found
 
 
-def _may_extend(account: Account, name: LimitName) -> bool:
-    """Whether a decision could let the run go on: what its own limit leaves, those above it may have used up."""
-    ceiling = account.ceiling(name)
-    return ceiling is None or ceiling > 0
+def _may_extend(account: Account, limit: LimitState) -> bool:
+    """Whether the accounts above have more left than the run's own limit leaves anyway."""
+    ceiling = account.ceiling(limit.name)
+    return ceiling is None or ceiling > limit.max - limit.used
 
 
 def _extend(core: RunCore, limit: LimitState, granted: float) -> None:
@@ -86,10 +95,26 @@ def _in_window(core: RunCore, account: Account) -> bool:
     return watch.limit - watch.used <= window
 
 
-def _next_step(core: RunCore) -> tuple[int, float]:
-    """Tokens and US dollars that the next step will need, by the conversation as it stands."""
-    size = core.estimator.conversation(core.history.view())
-    return _amounts(core, tokens_of(size) + core.estimator.definitions(core.definitions))
+def _needed(core: RunCore) -> tuple[int, float]:
+    """Tokens and US dollars that must be free: for the next step, and for a final call after it where that is wanted."""
+    tokens, cost = _amounts(core, _next_input(core))
+    if core.spec.budget_finalization is not None:
+        last = core.state.context_tokens
+        final_tokens, final_cost = _amounts(core, core.estimate if last is None else last)
+        tokens, cost = tokens + final_tokens, cost + final_cost
+    return tokens, cost
+
+
+def _next_input(core: RunCore) -> int:
+    """Input tokens of the next request, by the conversation as it stands."""
+    stored, kept, spec = core.history.view(), core.state.kept, core.acting
+    request = ModelRequest(
+        messages=stored if kept.messages is None else (*kept.messages, *stored[kept.replaces :]),
+        system=spec.system if isinstance(kept.system, msgspec.UnsetType) else kept.system,
+        tools=core.definitions,
+    )
+    count = spec.model.profile.count_tokens
+    return count(request) if count is not None else core.estimator.request(request, stored)
 
 
 def _amounts(core: RunCore, input_tokens: int) -> tuple[int, float]:

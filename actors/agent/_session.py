@@ -13,7 +13,7 @@ from protocol.ids import new_id
 from protocol.model import CallDelta, Model, ModelEmit, ModelEvent, ModelRequest, RequestSent, TextDelta
 from protocol.model import ReasoningDelta as ReasoningPiece
 from protocol.normalise import normalise
-from protocol.turns import Turn
+from protocol.turns import TextPart, Turn
 
 from ..kit import Ask, Mailbox
 from ._core import RunCore
@@ -52,20 +52,24 @@ class Session:
         profile = model.profile
         state = core.state
         state.sent = not profile.reports_sending
+        heard: Turn | None = None
         try:
             turn = await model.turn(message.request, self._emitter())
             if not isinstance(turn, Turn):
                 raise ModelReplyError(f"model {model.name} returned {type(turn).__name__}, not a Turn")
+            heard = turn
         except FOREIGN as error:
             failure = as_failure(error)
             if failure is None:
                 raise
-            if isinstance(failure, ModelError) and failure.partial is not None:
-                state.spent = core.spending_of(failure.partial.usage, failure.partial, model.name, core.estimate)
+            heard = failure.partial if isinstance(failure, ModelError) else None
             message.reply.fail(failure)
             return
-        state.sent = True
-        state.spent = core.spending_of(turn.usage, turn, model.name, core.estimate)
+        finally:
+            if heard is None and state.sent:  # failed or cut, without a word of what it used
+                heard = Turn((TextPart("".join(state.shown)),))
+            if heard is not None:
+                core.book(heard, model.name)
         turn, arguments = normalise(turn, knows_call=core.history.knows_call, max_calls=profile.max_calls_per_turn)
         core.arguments = arguments
         message.reply.set(turn)
