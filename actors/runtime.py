@@ -85,7 +85,11 @@ class Runtime:
         )
         self._agents[agent.id] = agent
         self._nursery.start_soon(self._host, agent, name=f"{agent.name}/host")
-        await agent.hosted.wait()
+        try:
+            await agent.hosted.wait()
+        except trio.Cancelled:
+            agent.stop("whoever spawned it did not wait for it")
+            raise
         return agent
 
     async def spawn_actor(

@@ -17,6 +17,7 @@ __all__ = (
     "UNITS",
     "FinalizationContext",
     "Instruction",
+    "allowance",
     "built_in_instruction",
     "decline_texts",
     "fallback_text",
@@ -52,12 +53,18 @@ UNITS = {
 """What a limit counts, as texts say it."""
 
 
+def allowance(limit: LimitState) -> str:
+    """What a limit allows, as texts say it: `5 model calls`, `0.25 US dollars`."""
+    number = f"{limit.max:,}" if isinstance(limit.max, int) else f"{limit.max:,.6g}"
+    return f"{number} {UNITS[limit.name]}"
+
+
 def built_in_instruction(limit: LimitState | None) -> str:
     """The instruction of a final call, with the limit and its numbers."""
     why = (
         "The task is stopped here"
         if limit is None
-        else f"You have reached the limit of {limit.max:g} {UNITS[limit.name]} for this task"
+        else f"You have reached the limit of {allowance(limit)} for this task"
     )
     return (
         f"{why}, and no tool can be called any more. Answer now, as well as you can, from what the conversation and the"
@@ -112,7 +119,7 @@ def fallback_text(limit: LimitState | None, steps: Sequence[StepResult], *, max_
     opening = (
         "The run was stopped before an answer was found."
         if limit is None
-        else f"The limit of {limit.max:g} {UNITS[limit.name]} was reached before an answer was found."
+        else f"The limit of {allowance(limit)} was reached before an answer was found."
     )
     results = [result for step in steps for result in step.results if result.status == "ok"][-max_results:]
     if not results:

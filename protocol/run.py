@@ -12,7 +12,7 @@ import attrs
 import msgspec
 
 from .events import ContinuationResolved, PendingCall
-from .limits import Counters, Limits, LimitState
+from .limits import Counters, LimitName, Limits, LimitState
 from .outcome import Outcome
 from .result import Finalized, RunResult, StepResult, StoppedBy
 from .spending import Spending
@@ -184,8 +184,8 @@ class RunState:
     """The agent's own forced tool choice has been obeyed."""
     final: FinalCall | None = None
     final_calls: int = 0
-    unfinalized: set[str] = attrs.field(factory=set[str])
-    """Limits (or `stop`) whose instruction function failed: the run goes on as if their finalization were off."""
+    unfinalized: set[LimitName] = attrs.field(factory=set[LimitName])
+    """Limits whose instruction function failed: the run goes on as if their finalization were off."""
     shown: list[str] = attrs.field(factory=list[str])
     """The visible text of the model call in flight, as far as it has been shown."""
     texts: list[str] = attrs.field(factory=list[str])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,20 +12,118 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def run(name: str, *arguments: object) -> list[str]:
+    """The lines that an example prints; it ends well and complains of nothing."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / name), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (0, "") == (done.returncode, done.stderr)
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with more files than one round of the planner counts."""
+    for number in range(20):
+        (tmp_path / f"part{number:02}.py").write_text("x = 1\ny = 2\n")
+    return tmp_path
+
+
+def test_every_example_is_run_here() -> None:
+    """None is forgotten, and each is short enough to be read at once."""
+    examples = sorted((ROOT / "examples").glob("*.py"))
+    here = Path(__file__).read_text(encoding="utf-8")
+
+    assert [] == [path.name for path in examples if f'run("{path.name}"' not in here]
+    assert [] == [path.name for path in examples if len(path.read_text(encoding="utf-8").splitlines()) > 90]
+
+
 @pytest.mark.slow
 def test_the_policy_steers_approves_and_declines_at_its_bound(tmp_path: Path) -> None:
     """The gate is asked at every full window: one steering approval, one plain one, one decline with an answer."""
     for number in range(60):
         (tmp_path / f"part{number:02}.py").write_text("x = 1\n")
         (tmp_path / f"note{number:02}.txt").write_text("x\n")
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "policy_gate.py"), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = done.stdout.splitlines()
+    lines = run("policy_gate.py", tmp_path)
 
     assert ["approved: only *.py", "approved: no message", "declined: 6 rounds are enough"] == lines[:3]
     assert lines[-1].startswith("answered: True, rounds: 6, limit: LimitState(name='tool_iterations'")
-    assert "" == done.stderr
+
+
+@pytest.mark.slow
+def test_the_two_loops_are_one(folder: Path) -> None:
+    """By its options and by a loop of its own the agent does the same, up to the last event."""
+    lines = run("manual_loop.py", folder)
+
+    assert "by its options" == lines[0]
+    assert "by a loop of its own" == lines[2]
+    assert ["answered: True, steps: 3, finalized: model"] * 2 == [lines[1], lines[3]]
+    assert lines[4].endswith(" events, equal")
+
+
+@pytest.mark.slow
+def test_the_gate_of_a_sub_agent_is_decided_in_the_root(folder: Path) -> None:
+    """Both sub-agents answer, the auditor after an approval and a decline that the parent's run gave it."""
+    lines = run("sub_agents.py", folder)
+
+    assert {
+        "auditor asks after 1 rounds: approve, accepted",
+        "auditor asks after 2 rounds: decline, accepted",
+        "auditor has ended: answered=True",
+        "lister has ended: answered=True",
+        "ask_lister ok: .: 20 entries",
+        "ask_auditor ok: Partial audit of .: 8 of 20 known files counted, 1 folder listed; 16 lines, 96 bytes.",
+    } == set(lines[:6])
+    assert [
+        "parent has ended: answered=True",
+        "Both have told me what they found.",
+        "8 model calls, 2 of them the parent's own",
+    ] == lines[6:]
+
+
+@pytest.mark.slow
+def test_a_shared_budget_admits_what_it_holds(folder: Path) -> None:
+    """Of forty calls that twenty agents would make it admits twenty-five, and every agent has an end."""
+    lines = run("shared_budget.py", folder)
+    answered, stopped = map(int, re.findall(r"\d+", lines[2]))
+
+    assert ["20 agents would need 40 model calls; the budget holds 25", "25 model calls were admitted"] == lines[:2]
+    assert (20, True) == (answered + stopped, 5 <= answered <= 12)
+    assert "the limit as they saw it: LimitState(name='llm_calls', max=25, used=25)" == lines[3]
+
+
+@pytest.mark.slow
+def test_calls_are_approved_denied_and_edited() -> None:
+    """Each of the four calls ends as the function says, and what was sent is what was decided."""
+    lines = run("approvals.py")
+    edited = [line for line in lines if line.startswith("call-1 ok: ")]
+
+    assert {"call-0 approved", "call-1 edited", "call-2 denied"} <= set(lines[:6])
+    assert {
+        "call-0 ok: sent to ann@ours.example",
+        "call-2 denied: Not run: declined. write to colleagues and partners only",
+        "call-3 ok: sent to myself",
+    } == {*lines[6:10]} - {*edited}
+    assert [True] == ['"We sold [figure]."' in line and "sent to bob@" in line for line in edited]
+    assert [
+        "Two have it, and so have I.",
+        "ann@ours.example: We sold 42.",
+        "bob@partner.example: We sold [figure].",
+        "myself: We sold 42.",
+    ] == lines[10:]
+
+
+@pytest.mark.slow
+def test_the_run_is_handed_over(folder: Path) -> None:
+    """The auditor answers in the desk's place, within the desk's limit."""
+    lines = run("hand_off.py", folder)
+
+    assert [
+        "handed over to auditor, model rules-v1",
+        "Audit of .: 20 files in 1 folder; 40 lines, 240 bytes.",
+    ] == lines[:2]
+    assert "answered: True, tool calls: 24, model calls: 6 of 30" == lines[-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from protocol.events import ContinuationResolved, PendingCall, RunPaused, RunResumed
-from protocol.finalization import UNITS
+from protocol.finalization import allowance
 from protocol.ids import new_id
 from protocol.limits import finish_reason_for
 from protocol.run import Finished, Pause, RunEnd
@@ -18,7 +18,7 @@ from ._resolve import Ready, resolve
 from ._services import Services
 from ._toolbox import EnterTools, RunTools
 
-__all__ = ("answer_calls", "store_calls")
+__all__ = ("answer_calls", "at_full_window", "store_calls")
 
 DISCARDED_TEXT = "Tool execution canceled by user during continuation."
 CUT_TEXT = (
@@ -31,7 +31,7 @@ async def answer_calls(core: RunCore, services: Services) -> RunEnd | None:
     """Give every call of the turn in hand its result: the gate or the limit first, then the tools. Raises `EndRun`."""
     state = core.state
     if state.decision is None and not state.counted and state.window_is_full():
-        end = await _gate(core, services)
+        end = await at_full_window(core, services)
         if end is not None:
             return end
     decision = state.decision
@@ -130,7 +130,7 @@ async def _run_bodies(core: RunCore, services: Services, bodies: list[Ready], *,
     granted, overrun = core.account.enter_tools(wanted)
     if overrun is not None:
         core.state.overrun = overrun
-        text = f"Not run: the limit of {overrun.max:g} {UNITS[overrun.name]} was reached."
+        text = f"Not run: the limit of {allowance(overrun)} was reached."
         for item in bodies[granted:]:
             core.answer(item.call, "not_run", text)
         del bodies[granted:]
@@ -188,7 +188,7 @@ async def _wait_for_caller(core: RunCore, calls: list[Ready]) -> None:
         raise EndRun(stopped_at_gate(core))
 
 
-async def _gate(core: RunCore, services: Services) -> RunEnd | None:
+async def at_full_window(core: RunCore, services: Services) -> RunEnd | None:
     """The window is full and the model wants tools: end at the limit, or ask whether it may go on (G1)."""
     state = core.state
     if core.spec.continuation is None:

@@ -24,9 +24,10 @@ from ._callbacks import EndRun, call_user
 from ._core import RunCore
 from ._handle import handle
 from ._services import Services
+from ._spec import AgentSpec
 from ._think import think
 
-__all__ = ("drive", "observe", "within_time")
+__all__ = ("drive", "observe", "wait_for_reader", "within_time")
 
 logger = logging.getLogger("onward")
 
@@ -65,22 +66,26 @@ async def _steps(core: RunCore, services: Services) -> RunEnd:
     state = core.state
     while True:
         end: RunEnd | None = None
+        acting = core.acting
         try:
             if state.turn is None:
                 if core.steps_asked is not None:
-                    await _wait_for_reader(core)
+                    await wait_for_reader(core)
                 end = await think(core, services)
             if end is None:
                 end = await handle(core, services)
         except EndRun as over:
             end = over.end
-        if core.acting.on_step is not None:
-            await observe(core)
+        if end is not None:
+            core.coming_end = end
+            core.activity.finish()  # what is left is bookkeeping: no tool above is timed out for it (N2)
+        if acting.on_step is not None:
+            await observe(core, acting)
         if end is not None:
             return end
 
 
-async def _wait_for_reader(core: RunCore) -> None:
+async def wait_for_reader(core: RunCore) -> None:
     """Hold the loop until a reader of `run.steps()` asks for the next step (M1)."""
     core.activity.wait()
     try:
@@ -92,14 +97,14 @@ async def _wait_for_reader(core: RunCore) -> None:
         core.activity.resume()
 
 
-async def observe(core: RunCore) -> None:
-    """Tell `on_step` of the steps it has not seen; what it raises is an event and changes nothing (H4)."""
-    hook = core.acting.on_step
+async def observe(core: RunCore, acting: AgentSpec) -> None:
+    """Tell the `on_step` of the agent that made them of the steps it has not seen; what it raises is an event and changes nothing (H4)."""
+    hook = acting.on_step
     assert hook is not None
     for step in core.state.steps[core.observed :]:
         core.observed += 1
         try:
-            await call_user(hook, step, seconds=core.acting.callback_timeout_seconds)
+            await call_user(hook, step, seconds=acting.callback_timeout_seconds)
         except Exception as error:
-            logger.exception("on_step of agent %s failed", core.acting.name)
+            logger.exception("on_step of agent %s failed", acting.name)
             core.warn("observer_failed", f"on_step raised {type(error).__name__}; the run goes on")

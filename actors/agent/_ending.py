@@ -67,7 +67,9 @@ def _settle_turn(core: RunCore) -> None:
     if turn is None:
         _store_shown(core)
         return
-    if not core.calls:
+    if not core.calls:  # the watchdog was faster than what would have stored it
+        if core.text:
+            core.history.append(AssistantMessage((TextPart(core.text),), partial=True))
         return
     entered = core.log.grammar.open_calls
     given = state.pause.results if state.pause is not None else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from protocol.codec import digest_of
 from protocol.events import ContinuationRequired, ContinuationResolved, PendingCall
-from protocol.finalization import UNITS, decline_texts
+from protocol.finalization import allowance, decline_texts
 from protocol.ids import new_id
 from protocol.limits import LimitState, finish_reason_for
 from protocol.normalise import parse_arguments
@@ -112,7 +112,7 @@ def _decline_texts(limit: LimitState, decision: ContinuationResolved) -> tuple[s
 
 def end_at_limit(core: RunCore, limit: LimitState) -> RunEnd:
     """End the run at a limit that nobody was asked about: the pending calls are not run."""
-    leave_unrun(core, f"Not run: the limit of {limit.max:g} {UNITS[limit.name]} was reached.")
+    leave_unrun(core, f"Not run: the limit of {allowance(limit)} was reached.")
     return Finished(limit.name, finish_reason_for(limit.name), limit=limit, tell_limit=True)
 
 

@@ -79,7 +79,7 @@ async def next_step(core: RunCore) -> RunEnd | None:
     if met is None or isinstance(met, Failed):
         return met
     end = stopped_by_condition(core, met)
-    if core.spec.finalize_on_stop is None or "stop" in core.state.unfinalized:
+    if core.spec.finalize_on_stop is None:
         return end
     core.state.final = FinalCall(None, stop_reason=met, stop_finish=end.finish_reason)
     return None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from protocol.errors import LimitReachedError, SpecError
+from protocol.errors import LimitReachedError, ModelError, ModelReplyError, RunOver, SpecError
 from protocol.ids import new_id
 from protocol.ledger import Account
 from protocol.model import Model, ModelEvent, ModelRequest, RequestSent
-from protocol.text import clean
+from protocol.text import clean, is_visible
 from protocol.turns import Turn, UserMessage
 from protocol.usage import UNKNOWN_USAGE
 
@@ -23,12 +23,11 @@ async def ask_model(
 
     `model` is the acting agent's unless given. The call counts on every account up to the root, and leaves the run's
     last call alone where that is held for its final answer. Raises `LimitReachedError` if a limit has no room for it
-    (which, leaving a hook, is the run's limit), and what the model raises.
+    (which, leaving a hook, is the run's limit), what the model raises, and `SpecError` for a prompt that says nothing.
     """
-    context = current_run.get()
-    if context is None:
-        raise SpecError("ask_model is for hooks and tools of a run: outside of one, use the model itself")
-    core: RunCore = context.core
+    core = _core_here()
+    if not isinstance(prompt, str) or not is_visible(prompt):
+        raise SpecError(f"ask_model(prompt): say what the model should do; it is {prompt!r}")
     model = model or core.acting.model
     account = Account(new_id("helper"), parents=(core.account,))
     request = ModelRequest(messages=(UserMessage(clean(prompt)),), system=system, max_tokens=max_tokens)
@@ -48,13 +47,29 @@ async def ask_model(
         nonlocal sent
         sent = sent or isinstance(event, RequestSent)
 
-    turn: Turn | None = None
+    reply: Turn | None = None
     try:
         turn = await model.turn(request, emit)
+        if not isinstance(turn, Turn):
+            raise ModelReplyError(f"model {model.name} returned {type(turn).__name__}, not a Turn")
+        reply = turn
+    except ModelError as error:
+        reply = error.partial
+        raise
     finally:
-        if turn is not None or sent:
-            usage = turn.usage if turn is not None else UNKNOWN_USAGE
-            account.settle(grant.number, core.spending_of(usage, turn, model.name, estimate))
+        if reply is not None or sent:
+            usage = reply.usage if reply is not None else UNKNOWN_USAGE
+            account.settle(grant.number, core.spending_of(usage, reply, model.name, estimate))
         else:
             account.release(grant.number)
     return turn
+
+
+def _core_here() -> RunCore:
+    context = current_run.get()
+    if context is None:
+        raise SpecError("ask_model is for hooks and tools of a run: outside of one, use the model itself")
+    core: RunCore = context.core
+    if core.over.is_set():
+        raise RunOver(f"run {core.run} has ended and makes no more model calls: use the model itself")
+    return core

@@ -14,30 +14,49 @@
 It takes the place of the driver, inside the same star: the ledger, the gate, approvals, hooks, the wall clock, steering and
 cancel hold as ever, and the events are the same. Once the run has come to its end (a limit, a failure, an answer),
 `should_continue` is False and the other functions do nothing more.
+
+The run is over when the function returns. What it leaves in hand is put away as the engine would: a turn is stored, calls
+without a result are not run. What it raises fails the run, unless the run had come to its end before.
 """
 
 from __future__ import annotations
 
+import inspect
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, final
 
-import attrs
+import trio
 
-from protocol.errors import SpecError
+from protocol.errors import LimitReachedError, SpecError
+from protocol.limits import finish_reason_for
 from protocol.result import StepResult
-from protocol.run import Failed, Finished, RunEnd
-from protocol.turns import AssistantMessage, Message, ToolResult, Turn
+from protocol.run import Failed, FinalCall, Finished, RunEnd
+from protocol.text import clean, is_visible
+from protocol.turns import AssistantMessage, Message, ToolCall, ToolResult, Turn
 
-from ..tools import render_error, render_output
-from ._callbacks import EndRun, met_condition
+from ._callbacks import failed, met_condition
 from ._calls import answer_calls
 from ._core import RunCore
-from ._driver import observe, within_time
-from ._handle import stopped_by_condition, store, wants_tools
+from ._driver import within_time
+from ._foreign import FOREIGN, as_failure
+from ._handle import stopped_by_condition, wants_tools
+from ._manual_parts import (
+    Driving,
+    answer_by_hand,
+    do,
+    keep_text,
+    need_a_step,
+    need_no_turn,
+    need_turn,
+    put_away,
+    results_of,
+    store_turn,
+    think_next,
+)
 from ._services import Services
 from ._star import Drive
-from ._think import think
 
 __all__ = (
     "Loop",
@@ -50,14 +69,7 @@ __all__ = (
     "should_continue",
 )
 
-
-@attrs.define(eq=False)
-class Driving:
-    """What the functions of a loop work on."""
-
-    core: RunCore
-    services: Services
-    end: RunEnd | None = None
+logger = logging.getLogger("onward")
 
 
 @final
@@ -70,11 +82,16 @@ class Loop:
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The conversation, the turn in hand included."""
+        """The conversation, the turn in hand included, with those of its calls that may run."""
         core = self.driving.core
-        turn = core.state.turn
+        turn, outcome = core.state.turn, core.state.outcome
         stored = core.history.view()
-        return stored if turn is None else (*stored, AssistantMessage(turn.parts))
+        if turn is None:
+            return stored
+        parts = turn.parts
+        if not wants_tools(core) or (outcome is not None and outcome.cut):
+            parts = tuple([part for part in parts if not isinstance(part, ToolCall)])
+        return (*stored, AssistantMessage(parts)) if parts else stored
 
     @property
     def steps(self) -> Sequence[StepResult]:
@@ -82,104 +99,144 @@ class Loop:
         return tuple(self.driving.core.state.steps)
 
     def stop(self, reason: str) -> None:
-        """End the run as a stop condition would, with this reason. After the first step only: before it, just return."""
-        driving = self.driving
-        if driving.end is None:
-            driving.end = stopped_by_condition(driving.core, reason)
+        """End the run as a stop condition would, with this reason; an agent with `finalize_on_stop` makes its final call.
+
+        Between two steps. To end it anywhere else, return.
+        """
+        driving, state = self.driving, self.driving.core.state
+        if driving.over or state.final is not None:
+            return
+        if not isinstance(reason, str) or not is_visible(reason):
+            raise SpecError(f"loop.stop(reason): say why the run ends; it is {reason!r}")
+        need_no_turn(driving.core, "loop.stop")
+        need_a_step(driving.core, "loop.stop")
+        end = stopped_by_condition(driving.core, clean(reason))
+        if driving.core.spec.finalize_on_stop is None:
+            driving.end = end
+        else:
+            state.final = FinalCall(None, stop_reason=end.stop_reason, stop_finish=end.finish_reason)
 
 
 LoopFunction: TypeAlias = Callable[[Loop], Awaitable[object]]
+"""An async function that drives a run."""
 
 
 def should_continue(loop: Loop) -> bool:
     """Whether the run goes on: another model call would follow."""
-    return loop.driving.end is None
+    return not loop.driving.over
 
 
 async def generate_step(loop: Loop) -> Turn | None:
     """Make one model call; nothing is executed or stored. `None` if the run has come to its end instead.
 
-    Everything that comes before a model call in a run does so here: the ledger, steering, hooks, the final call.
+    Everything that comes before a model call in a run does so here: the ledger, steering, hooks, the final call. Raises
+    `SpecError` if a turn is in hand already.
     """
-    core = loop.driving.core
-    if loop.driving.end is None:
-        if core.state.turn is not None:
-            raise SpecError("generate_step: the turn in hand is not stored yet: call append_exchange(loop) first")
-        await _do(loop, think(core, loop.driving.services))
-    return core.state.turn
+    driving = loop.driving
+    if not driving.over:
+        need_no_turn(driving.core, "generate_step")
+        await do(driving, "generate_step", think_next)
+    return driving.core.state.turn
 
 
 async def execute_tools(loop: Loop) -> tuple[ToolResult, ...]:
-    """Answer the calls of the turn in hand: the gate or the limit, approvals, the tools. The results, in call order."""
-    core = loop.driving.core
-    if loop.driving.end is None and wants_tools(core):
-        await _do(loop, answer_calls(core, loop.driving.services))
+    """Answer the calls of the turn in hand: the gate or the limit, approvals, the tools. The results, in call order.
+
+    Raises `SpecError` if no turn is in hand.
+    """
+    driving = loop.driving
+    core = driving.core
+    if not driving.over:
+        need_turn(core, "execute_tools")
+        if wants_tools(core):
+            await do(driving, "execute_tools", answer_calls)
     return tuple([core.state.results[call.id] for call in core.calls if call.id in core.state.results])
 
 
 async def append_exchange(loop: Loop, results: Mapping[str, Any] | None = None) -> None:
     """Store the turn in hand, with the results of its calls, and close the step.
 
-    `results` are those of calls that were not executed, by id: values as a tool returns them, or exceptions. Raises
-    `SpecError`, and stores nothing, if a call has no result or an id is unknown or answered.
+    `results` are those of calls that the loop has run itself, by id: values as a tool returns them, or exceptions. They
+    are a round like any other: where the window is full, the limit or the gate comes first, and what it does not let
+    run has no other result. Raises `SpecError`, and stores nothing, if a call has no result, an id is unknown or
+    answered, a value is none that a tool may return, or no turn is in hand.
     """
-    core = loop.driving.core
-    if loop.driving.end is not None or core.state.turn is None:
+    driving = loop.driving
+    core = driving.core
+    if driving.over:
         return
-    if wants_tools(core):
-        _take_results(core, results or {})
-    await _do(loop, store(core))
+    need_turn(core, "append_exchange")
+    assert core.state.outcome is not None
+    if wants_tools(core) and core.state.outcome.cut:  # none of its calls may run, whoever would run them
+        await do(driving, "append_exchange", answer_calls)
+    else:
+        given = results_of(core, {} if results is None else results)
+        if given:
+            await do(driving, "append_exchange", partial(answer_by_hand, given=given))
+    if not driving.over:
+        await do(driving, "append_exchange", store_turn)
 
 
 async def evaluate_stop(loop: Loop) -> str | None:
-    """Ask the agent's stop conditions: the reason of the first that is met."""
-    core = loop.driving.core
-    if loop.driving.end is not None or core.state.final is not None:
+    """Ask the agent's stop conditions: the reason of the first that is met. Raises `SpecError` inside a step."""
+    driving = loop.driving
+    core = driving.core
+    if driving.over or core.state.final is not None or core.state.stop_requested is not None:
         return None
+    need_no_turn(core, "evaluate_stop")
+    need_a_step(core, "evaluate_stop")
     met = await met_condition(core)
     if isinstance(met, Failed):
-        loop.driving.end = met
+        driving.end = met
         return None
     return met
 
 
 def driver_of(function: LoopFunction) -> Drive:
-    """The driver that a user's loop is."""
+    """The driver that a user's loop is. Raises `SpecError` for what is no function."""
+    if not callable(function):
+        raise SpecError(f"loop must be an async function of a Loop, or None for the engine's own; it is {function!r}")
 
     async def drive_by_hand(core: RunCore, services: Services) -> RunEnd:
-        return await within_time(core, partial(_follow, function, core, services))
+        driving = Driving(core, services)
+        try:
+            end = await within_time(core, partial(_follow, function, driving))
+        finally:
+            keep_text(core)
+        driving.end = driving.end or end  # what it came to first, whatever cut the loop after that
+        return driving.end
 
     return drive_by_hand
 
 
-async def _follow(function: LoopFunction, core: RunCore, services: Services) -> RunEnd:
-    driving = Driving(core, services)
-    await function(Loop(driving))
-    if driving.end is not None:
-        return driving.end
-    word = core.state.steps[-1].finish_reason if core.state.steps else None
-    return Finished("caller", word or "stop", stop_reason="the loop returned")
-
-
-async def _do(loop: Loop, part: Awaitable[RunEnd | None]) -> None:
+async def _follow(function: LoopFunction, driving: Driving) -> RunEnd:
+    core = driving.core
     try:
-        loop.driving.end = await part
-    except EndRun as over:
-        loop.driving.end = over.end
-    if loop.driving.core.acting.on_step is not None:
-        await observe(loop.driving.core)
+        running: object = function(Loop(driving))
+        if not inspect.isawaitable(running):
+            raise SpecError("loop must be an async function of a Loop: write `async def`")
+        await running
+    except FOREIGN as error:
+        failure = as_failure(error)
+        if failure is None or driving.fault is not None:
+            raise
+        await trio.lowlevel.checkpoint_if_cancelled()  # a cut wins over what was raised while it took effect
+        if driving.end is None:
+            return _failure(failure)
+        logger.exception("the loop of agent %s failed after the end of its run", core.spec.name)
+        core.warn("loop_failed", f"the loop raised {type(failure).__name__} after the run had come to its end")
+    if driving.fault is not None:
+        raise driving.fault
+    if not driving.over and core.state.turn is not None:
+        await do(driving, "the loop", put_away)
+    word = core.state.steps[-1].finish_reason if core.state.steps else None
+    why = "the loop cut off a step of its own" if driving.cut_off else "the loop returned"
+    return driving.end or Finished("caller", word or "stop", stop_reason=why)
 
 
-def _take_results(core: RunCore, results: Mapping[str, Any]) -> None:
-    waiting = {call.id: call for call in core.calls if call.id not in core.state.results}
-    wrong = [str(call) for call in results if call not in waiting] or [call for call in waiting if call not in results]
-    if wrong:
-        raise SpecError(
-            f"append_exchange: each call needs one result: {', '.join(wrong)}; without one are {', '.join(waiting) or 'none'}"
-        )
-    for call, value in results.items():
-        if isinstance(value, Exception):
-            core.answer(waiting[call], "error", render_error(value))
-        else:
-            name, most = waiting[call].name, core.acting.max_tool_output_chars
-            core.answer(waiting[call], "ok", render_output(value, tool_name=name, max_chars=most))
+def _failure(error: Exception) -> RunEnd:
+    """How a run ends whose loop raised; a helper call that the limits refused is the limit, as with hooks (B2)."""
+    limit = error.partial.limit if isinstance(error, LimitReachedError) else None
+    if limit is not None:
+        return Finished(limit.name, finish_reason_for(limit.name), limit=limit, tell_limit=True)
+    return failed("loop_error", "the loop", error)

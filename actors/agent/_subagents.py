@@ -6,15 +6,17 @@ account, speaks in the root's stream under its path, and is cancelled with its c
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import math
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import final
 
 import trio
 
-from protocol.errors import RunError, SpecError, ToolError
-from protocol.finalization import UNITS
+from protocol.errors import RunCancelledError, RunError, RunOver, SpecError, ToolError
+from protocol.finalization import allowance
 from protocol.result import RunResult
+from protocol.stopwatch import Activity, Stopwatch
 
 from ..tools import NeedsApproval, Tool, tool
 from ._agent import Agent
@@ -59,11 +61,16 @@ async def ask_agent(target: AgentSpec | Agent, task: str) -> str:
     Raises `ToolError` if it came to none, with how it ended and its text so far.
     """
     async with _hosted(target) as agent, agent.run(task, if_busy="queue") as run:
-        await run.wait_ended()
         try:
             result = await run.result()
+        except RunCancelledError as error:
+            raise ToolError(_told(agent.name, f"was cancelled: {error}", error.partial)) from error
         except RunError as error:
             raise ToolError(_told(agent.name, f"failed: {error}", error.partial)) from error
+        if result.stopped_by == "pending_tools":
+            wanted = ", ".join([call.name for call in run.pending])
+            how = f"came to no answer: it waits for results that nobody here can give it, those of {wanted}"
+            raise ToolError(_told(agent.name, how, result))
     return _answer(agent.name, result)
 
 
@@ -77,6 +84,7 @@ def background_agent(
     who = name or _name_of(target)
 
     async def start(task: str) -> dict[str, str]:
+        await trio.lowlevel.checkpoint()
         started = start_agent(target, task)
         return {"handle": started.id}
 
@@ -109,6 +117,10 @@ class Background:
         self._done = trio.Event()
         self._answer: str | None = None
         self._error: ToolError | None = None
+        self._reason = ""
+        # Its own, so that its run counts as its work, and a tool that waits for it works only while that run does.
+        self._work = Stopwatch(math.inf, trio.current_time)
+        self._activity = Activity((self._work,))
 
     @property
     def done(self) -> bool:
@@ -117,26 +129,58 @@ class Background:
 
     async def answer(self) -> str:
         """Wait for its answer. Raises `ToolError` as `ask_agent` does, or if it was cancelled."""
-        await self._done.wait()
+        with self._waited_for():
+            await self._done.wait()
         if self._error is not None:
             raise self._error
         if self._answer is None:
-            raise ToolError(f"{self.id} was cancelled before it came to an answer")
+            raise ToolError(f"{self.id} came to no answer: {self._reason or 'it was cancelled'}")
         return self._answer
 
     def cancel(self, reason: str = "cancelled by its caller") -> None:
-        """End it now."""
-        self._scope.cancel(reason)
+        """End it now. Once it has its answer, this changes nothing."""
+        if not self._done.is_set() and not self._scope.cancel_called:
+            self._reason = reason
+            self._scope.cancel(reason)
 
     async def run(self, target: AgentSpec | Agent, task: str) -> None:
         """The runtime's own: do the task."""
+        current_activity.set(self._activity)
+        self._activity.start()
         try:
             with self._scope:
                 self._answer = await ask_agent(target, task)
         except ToolError as error:
             self._error = error
+        except Exception as error:  # noqa: BLE001  whoever waits for it is told; the run that started it goes on
+            self._error = ToolError(f"{self.id} could not be done: {type(error).__name__}: {error}")
+            self._error.__cause__ = error
         finally:
             self._done.set()
+
+    @contextmanager
+    def _waited_for(self) -> Generator[None, None, None]:
+        """While it waits for a decision, so does the tool that waits for it (B5, N3)."""
+        activity = current_activity.get()
+        if activity is None or self._done.is_set():
+            yield
+            return
+        waits = False
+
+        def follow() -> None:
+            nonlocal waits
+            if waits == (self._work.deadline is not None):
+                waits = not waits
+                (activity.wait if waits else activity.resume)()
+
+        self._work.watchers.append(follow)
+        try:
+            follow()
+            yield
+        finally:
+            self._work.watchers.remove(follow)
+            if waits:
+                activity.resume()
 
 
 def start_agent(target: AgentSpec | Agent, task: str) -> Background:
@@ -144,11 +188,7 @@ def start_agent(target: AgentSpec | Agent, task: str) -> Background:
     core = _context().core
     background = Background(f"{_name_of(target)}-{len(core.background) + 1}")
     core.background[background.id] = background
-    token = current_activity.set(None)  # what it does is not what the tool that starts it does
-    try:
-        core.nursery.start_soon(background.run, target, task, name=background.id)
-    finally:
-        current_activity.reset(token)
+    core.nursery.start_soon(background.run, target, task, name=background.id)
     return background
 
 
@@ -156,6 +196,8 @@ def _context() -> RunContext:
     context = current_run.get()
     if context is None:
         raise SpecError("an agent is given a task inside a tool or a hook of another: start a run of your own instead")
+    if context.core.over.is_set():
+        raise RunOver(f"run {context.run} has ended and gives no more tasks: start a run of your own instead")
     return context
 
 
@@ -169,11 +211,16 @@ def _name_of(target: AgentSpec | Agent) -> str:
 async def _hosted(target: AgentSpec | Agent) -> AsyncGenerator[Agent, None]:
     context = _context()
     if isinstance(target, Agent):
+        if target.statistics().run in [account.name for account in context.account.chain]:
+            raise ToolError(f"the agent {target.name} waits for this task itself, and could never begin it")
         yield target
         return
     if context.spawn is None:
         raise SpecError("this run lives in no runtime that could make another agent: use open_runtime()")
-    agent: Agent = await context.spawn(target)
+    agent: Agent | None = None
+    with trio.CancelScope(shield=True):  # it takes no time, and an agent that is there must be stopped
+        agent = await context.spawn(target)
+    assert agent is not None
     try:
         yield agent
     finally:
@@ -182,17 +229,24 @@ async def _hosted(target: AgentSpec | Agent) -> AsyncGenerator[Agent, None]:
 
 def _answer(name: str, result: RunResult) -> str:
     if not result.answered:
-        raise ToolError(_told(name, f"came to no answer: {result.stopped_by} ({result.finish_reason})", result))
+        raise ToolError(_told(name, f"came to no answer: {_why(result)}", result))
     limit = result.limit
     if limit is None:
         return result.text
-    return (
-        f"{result.text}\n\n({name} reached its limit of {limit.max:g} {UNITS[limit.name]}: this is what it could say.)"
-    )
+    return f"{result.text}\n\n({name} reached its limit of {allowance(limit)}: this is what it could say.)"
+
+
+def _why(result: RunResult) -> str:
+    if result.limit is not None:
+        return f"its limit of {allowance(result.limit)} was reached"
+    match result.stopped_by:
+        case "stop_condition" | "caller":
+            return f"it was stopped, {result.stop_reason}"
+        case "tool":
+            return "one of its tools ended it"
+        case _:
+            return f"its model's last turn ended with {result.finish_reason!r}"
 
 
 def _told(name: str, how: str, result: RunResult) -> str:
-    limit = result.limit
-    if limit is not None:
-        how += f"; its limit of {limit.max:g} {UNITS[limit.name]} was reached"
     return f"The agent {name} {how}. Its text so far: {result.text or '(none)'}"

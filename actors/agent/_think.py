@@ -45,6 +45,8 @@ async def think(core: RunCore, services: Services) -> RunEnd | None:
         _deliver_steering(core)
     core.log.emit(StepStarted(run=core.run, agent_path=core.path, step=state.step, final=state.final is not None))
     request, model = await prepare(core) if is_changed(core) else plain_request(core)
+    if core.journal.durable:
+        await core.journal.flushed()
     return await _call(core, services, request, model)
 
 
@@ -53,8 +55,6 @@ async def _call(core: RunCore, services: Services, request: ModelRequest, model:
     state = core.state
     try:
         _hold(core, request, model)
-        if core.journal.durable:
-            await core.journal.flushed()
         try:
             turn = await services.session.ask(Think(request, model))
         except ContextOverflow as refusal:
