@@ -318,8 +318,10 @@ class Agent:
         try:
             await run_star(core, self._threads, driver)
         finally:
-            if core.spec.on_run_end is not None:
-                await self._tell_end(core)
+            # The hook's own bound is shorter: that it was too slow is told.
+            with trio.move_on_after(core.spec.callback_timeout_seconds + 1, shield=True):
+                if core.spec.on_run_end is not None:
+                    await self._tell_end(core)
             core.closed.set()
             self._turn.release_on_behalf_of(owner)
 
@@ -329,10 +331,9 @@ class Agent:
         assert hook is not None
         if result is None:
             return
-        with trio.CancelScope(shield=True):  # bounded inside, where being too slow is told
-            try:
-                await call_user(hook, result, seconds=core.spec.callback_timeout_seconds)
-            except Exception as error:
-                logger.exception("on_run_end of agent %s failed", self.name)
-                text = f"on_run_end raised {type(error).__name__}"
-                self._stream.append(AgentWarned(agent=self.id, code="observer_failed", text=text))
+        try:
+            await call_user(hook, result, seconds=core.spec.callback_timeout_seconds)
+        except Exception as error:
+            logger.exception("on_run_end of agent %s failed", self.name)
+            text = f"on_run_end raised {type(error).__name__}"
+            self._stream.append(AgentWarned(agent=self.id, code="observer_failed", text=text))

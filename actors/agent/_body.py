@@ -32,6 +32,7 @@ from ._threads import ToolThreads
 __all__ = ("Body", "ToolTimedOut")
 
 
+_COROUTINE: type = CoroutineType
 THREAD_TEXT = "Interrupted before it ended: its thread may still run, and it may have had an effect."
 
 
@@ -85,8 +86,9 @@ class Body:
             elif self._is_timed():
                 text = self.render(await self.timed(self._in_task))
             else:  # the same, without the layers between: this is the path of most calls
-                value = self._call()
-                text = self.render(await value if type(value) is CoroutineType else await _settled(value))
+                called: Any = self._call()
+                made: Awaitable[Any] = called if type(called) is _COROUTINE else _settled(called)
+                text = self.render(await made)
         except FOREIGN as error:
             return self.outcome_of(error)
         return self.succeed(text)
@@ -161,7 +163,10 @@ class Body:
 
 
 async def _settled(value: Any) -> Any:
-    return await cast("Awaitable[Any]", value) if inspect.isawaitable(value) else value
+    if not inspect.isawaitable(value):
+        return value
+    result: Any = await value
+    return result
 
 
 def _of_others(error: BaseException) -> BaseException:

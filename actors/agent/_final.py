@@ -15,7 +15,7 @@ from protocol.finalization import (
     final_call_due,
 )
 from protocol.ledger import Grant
-from protocol.limits import LimitState, finish_reason_for
+from protocol.limits import LimitName, LimitState, finish_reason_for
 from protocol.run import FinalCall, Finished, RunEnd
 from protocol.text import clean
 from protocol.turns import AssistantMessage, OpaquePart, TextPart, ToolCall
@@ -29,7 +29,7 @@ __all__ = ("end_without_call", "handle_final", "prepare_final")
 
 logger = logging.getLogger("onward")
 
-_ONE_OPTION = ({"tool_iterations", "tool_calls"}, {"total_tokens", "cost", "wall_clock"})
+_ONE_OPTION: tuple[set[LimitName], ...] = ({"tool_iterations", "tool_calls"}, {"total_tokens", "cost", "wall_clock"})
 """The limits that one finalization option covers: off for one is off for all of them (F1, F2)."""
 
 
