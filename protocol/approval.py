@@ -83,8 +83,21 @@ def approval_resolution(request: ApprovalRequired, response: ApprovalResponse, b
 
 
 def _copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy that whoever decided keeps no hand on: what was decided is what runs."""
+    """A copy that whoever decided keeps no hand on, in texts that encode: what was decided is what runs."""
     try:
-        return copy.deepcopy(dict(arguments))
+        return cast("dict[str, Any]", _cleaned(copy.deepcopy(dict(arguments))))
     except Exception as error:
         raise InvalidDecision(f"arguments must be JSON values: {type(error).__name__}") from error
+
+
+def _cleaned(value: Any) -> Any:
+    match value:
+        case str():
+            return clean(value)
+        case dict():
+            pairs = cast("dict[Any, Any]", value)
+            return {_cleaned(key): _cleaned(item) for key, item in pairs.items()}
+        case list() | tuple():
+            return [_cleaned(item) for item in cast("list[Any]", value)]
+        case _:
+            return value

@@ -8,7 +8,17 @@ import attrs
 import msgspec
 
 from .model import ModelRequest, ToolDefinition
-from .turns import AssistantMessage, Message, OpaquePart, TextPart, ToolCall, ToolMessage, Turn, UserMessage
+from .turns import (
+    AssistantMessage,
+    Message,
+    OpaquePart,
+    ReasoningPart,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    Turn,
+    UserMessage,
+)
 from .views import View
 
 __all__ = ("Estimator", "tokens_of", "turn_tokens")
@@ -22,8 +32,10 @@ def tokens_of(size: int) -> int:
 
 
 def turn_tokens(turn: Turn) -> int:
-    """Output tokens of a turn that reported none."""
-    return tokens_of(sum(_part_size(part) for part in turn.parts))
+    """Output tokens of a turn that reported none, its visible reasoning included."""
+    return tokens_of(
+        sum(_size(part.text) if isinstance(part, ReasoningPart) else _part_size(part) for part in turn.parts)
+    )
 
 
 def message_size(message: Message) -> int:

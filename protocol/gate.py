@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Literal, TypeAlias, cast, get_args
 
@@ -44,7 +45,9 @@ class ContinuationResponse:
             if value is not None and not isinstance(value, str):
                 raise InvalidDecision(f"{name} must be a string or None; it is {type(value).__name__}")
         grant = self.grant
-        if grant is not None and (isinstance(grant, bool) or not isinstance(grant, (int, float)) or not grant > 0):
+        if grant is not None and (
+            isinstance(grant, bool) or not isinstance(grant, (int, float)) or not 0 < grant < math.inf
+        ):
             raise InvalidDecision(f"grant must be a number above 0 or None; it is {grant!r}")
         if isinstance(self.discard_tool_calls, str) or not isinstance(
             cast("object", self.discard_tool_calls), (bool, Collection)
@@ -61,6 +64,7 @@ def continuation_resolution(
     pending = [call.id for call in request.tool_calls]
     discarded: tuple[str, ...] = ()
     granted: float | None = None
+    effect: Literal["approved"] | None = None
     outcome: ContinuationOutcome
     if response.decision == "approve":
         outcome = "approved"
@@ -75,8 +79,12 @@ def continuation_resolution(
             if unknown:
                 raise InvalidDecision(f"not pending: {', '.join(unknown)}; pending are {', '.join(pending) or 'none'}")
             discarded = tuple([call for call in pending if call in wanted])
+    elif response.decision == "decline":
+        outcome = "declined"
     else:
-        outcome = "declined" if response.decision == "decline" else "timed_out"
+        outcome = "timed_out"
+        if request.on_timeout == "approve":
+            effect, granted = "approved", request.default_grant
     return ContinuationResolved(
         run=request.run,
         agent_path=request.agent_path,
@@ -86,5 +94,6 @@ def continuation_resolution(
         message=None if response.message is None else clean(response.message),
         tool_message=None if response.tool_message is None else clean(response.tool_message),
         granted=granted,
+        effect=effect,
         discarded=discarded,
     )

@@ -32,7 +32,10 @@ RESERVATION_TRANSITIONS: dict[ReservationState, dict[str, ReservationState]] = {
     "settled": {},
     "released": {},
 }
-"""Where a reservation may go: out of the ledger once, by being settled or given back, and nowhere after."""
+"""Where a reservation may go: out of the ledger once, by being settled or given back, and nowhere after.
+
+An account asks this table before it does anything to a reservation; what the table does not allow changes nothing.
+"""
 
 _ROUNDING = 1e-9  # sums of cents in binary: a share that is exactly used up is not exceeded
 
@@ -67,9 +70,13 @@ class AccountStatistics:
     """Counted against `wall_clock_seconds`; `None` where there is no such limit."""
 
 
-class _Held(msgspec.Struct, gc=False):
+class _Reservation(msgspec.Struct, frozen=True, gc=False):
+    state: ReservationState
     tokens: int = 0
     cost: float = 0.0
+
+
+_OPEN = _Reservation("open")  # one for all that hold nothing: a reservation costs no object of its own
 
 
 @attrs.define(eq=False)
@@ -94,14 +101,16 @@ class Account:
     limits_cost: bool = attrs.field(default=False, init=False)
     """Whether cost is."""
     _limited: tuple[Account, ...] = attrs.field(default=(), init=False)
-    _open: dict[int, _Held | None] = attrs.field(factory=dict[int, _Held | None], init=False)
+    _open: dict[int, _Reservation] = attrs.field(factory=dict[int, _Reservation], init=False)
     _last_number: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        chain: dict[int, Account] = {id(self): self}
-        for parent in self.parents:
-            chain.update((id(account), account) for account in parent.chain if id(account) not in chain)
-        self.chain = tuple(chain.values())
+        chain: dict[Account, None] = {}
+        level: dict[Account, None] = {self: None}
+        while level:
+            chain |= level
+            level = {above: None for account in level for above in account.parents}
+        self.chain = tuple(chain)
         if self.limits.wall_clock_seconds is not None:
             if self.clock is None:
                 raise ValueError(f"account {self.name}: wall_clock_seconds needs a clock")
@@ -138,7 +147,7 @@ class Account:
         for account in self.chain:
             account.llm_calls += 1
         self._last_number += 1
-        self._open[self._last_number] = None
+        self._open[self._last_number] = _OPEN
         return Grant(self._last_number, None, last.state_of("llm_calls") if last is not None else None)
 
     def lacks(self, tokens: int, cost: float) -> LimitState | None:
@@ -161,35 +170,41 @@ class Account:
 
     def hold(self, number: int, tokens: int, cost: float) -> LimitState | None:
         """Hold tokens and US dollars for reservation `number`, or none: the limit that has no room for them."""
-        if number not in self._open or self._open[number] is not None:
+        target = self._after(number, "hold")
+        if target is None:
             return None
         lacking = self.lacks(tokens, cost)
         if lacking is None:
-            self._open[number] = _Held(tokens, cost)
+            self._open[number] = _Reservation(target, tokens, cost)
             for account in self.chain:
                 account.books.hold(tokens, cost)
         return lacking
 
     def settle(self, number: int, spending: Spending) -> None:
         """Book what reservation `number` used. Settling or releasing it again does nothing."""
-        if number not in self._open:
+        if self._after(number, "settle") is None:
             return
-        held = self._open.pop(number)
+        reservation = self._open.pop(number)
         tokens = spending.tokens
         for account in self.chain:
             account.books.add(spending, tokens)
-            if held is not None:
-                account.books.hold(-held.tokens, -held.cost)
+            if reservation is not _OPEN:
+                account.books.hold(-reservation.tokens, -reservation.cost)
 
     def release(self, number: int) -> None:
         """Give reservation `number` back: only for a request that was never handed to the transport."""
-        if number not in self._open:
+        if self._after(number, "release") is None:
             return
-        held = self._open.pop(number)
+        reservation = self._open.pop(number)
         for account in self.chain:
             account.llm_calls -= 1
-            if held is not None:
-                account.books.hold(-held.tokens, -held.cost)
+            if reservation is not _OPEN:
+                account.books.hold(-reservation.tokens, -reservation.cost)
+
+    def _after(self, number: int, action: str) -> ReservationState | None:
+        """What the table makes of a reservation; `None`: it allows no such thing, or there is no such number."""
+        reservation = self._open.get(number)
+        return None if reservation is None else RESERVATION_TRANSITIONS[reservation.state].get(action)
 
     @property
     def open_reservations(self) -> tuple[int, ...]:
@@ -238,12 +253,18 @@ class Account:
 
     def ceiling(self, name: LimitName) -> float | None:
         """How far this account's own limit may be raised: what those above it have left; `None`: no bound."""
-        rooms = [most - above.used_of(name) for above in self.chain[1:] if (most := above.limits.of(name)) is not None]
+        if name == "tool_iterations":
+            return None  # a window is a run's own
+        rooms = [
+            above.free_calls(for_child=True) if name == "llm_calls" else most - above.used_of(name)
+            for above in self.chain[1:]
+            if (most := above.limits.of(name)) is not None
+        ]
         return min(rooms) if rooms else None
 
     def extend(self, name: LimitName, grant: float) -> None:
-        """Raise this account's own limit, as a decision granted it."""
-        limits = self.limits
+        """Raise this account's own limit, as a decision granted it. Less than nothing is nothing."""
+        limits, grant = self.limits, max(0, grant)
         match name:
             case "llm_calls" if limits.max_llm_calls is not None:
                 self.limits = attrs.evolve(limits, max_llm_calls=limits.max_llm_calls + int(grant))

@@ -109,24 +109,17 @@ def _ended(request: Request, outcome: Ended) -> Resolution:
 
 def _expired(request: Request) -> Resolution:
     if isinstance(request, ContinuationRequired):
-        approves = request.on_timeout == "approve"
-        return ContinuationResolved(
-            run=request.run,
-            agent_path=request.agent_path,
-            request=request.request,
-            outcome="timed_out",
-            by=None,
-            effect="approved" if approves else None,
-            granted=request.default_grant if approves else None,
-        )
-    return ApprovalResolved(
-        run=request.run,
-        agent_path=request.agent_path,
-        request=request.request,
-        call=request.call,
-        outcome="timed_out",
-        by=None,
-    )
+        return continuation_resolution(request, ContinuationResponse("timeout"), None)
+    return approval_resolution(request, ApprovalResponse("timeout"), None)
+
+
+def _as_allowed(request: Request, response: Response) -> Response:
+    """A client's response: of a grant, no more than the request offers (G3)."""
+    if isinstance(request, ContinuationRequired) and isinstance(response, ContinuationResponse):
+        granted, most = response.grant, request.max_grant
+        if granted is not None and most is not None and granted > most:
+            return attrs.evolve(response, grant=most)
+    return response
 
 
 @attrs.define(eq=False)
@@ -163,14 +156,17 @@ class RequestTable:
         self._open[request.request] = _Entry(request, deadline, on_close, check_arguments)
 
     def decide(self, request: str, response: Response, by: str | None) -> DecisionReply:
-        """Decide in somebody's name. Raises `InvalidDecision` for what was not offered; the request stays open."""
+        """Decide in somebody's name; a grant is cut to what the request allows.
+
+        Raises `InvalidDecision` for what was not offered; the request stays open.
+        """
         entry = self._open.get(request)
         if entry is None:
             resolution = self._closed.get(request)
             return DecisionReply("already_resolved" if resolution else "not_found", request, resolution)
         asked = entry.request
         offered = asked.decisions if isinstance(asked, ContinuationRequired) else OFFERED
-        resolution = resolution_of(asked, response, by)
+        resolution = resolution_of(asked, _as_allowed(asked, response), by)
         if response.decision not in offered:
             raise InvalidDecision(f"{response.decision} is not on offer for {request}: {', '.join(offered)}")
         self._check(entry, resolution)

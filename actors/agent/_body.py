@@ -32,7 +32,7 @@ from ._threads import ToolThreads
 __all__ = ("Body", "ToolTimedOut")
 
 
-_COROUTINE: type = CoroutineType
+_COROUTINE: Any = CoroutineType
 THREAD_TEXT = "Interrupted before it ended: its thread may still run, and it may have had an effect."
 
 

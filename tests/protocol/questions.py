@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from protocol.events import ContinuationRequired, PendingCall
+from protocol.events import ApprovalRequired, ContinuationRequired, PendingCall
 from protocol.limits import LimitState
 from protocol.usage import NO_USAGE
 
@@ -28,3 +28,17 @@ def question(request: str = "q1", *calls: str, **changes: Any) -> ContinuationRe
         "max_grant": 2,
     }
     return ContinuationRequired(**(fields | changes))
+
+
+def approval_question(request: str = "q1", call: str = "c1", **changes: Any) -> ApprovalRequired:
+    """A question about one call of `add`."""
+    fields: dict[str, Any] = {
+        "run": "r1",
+        "request": request,
+        "call": call,
+        "name": "add",
+        "arguments": {"a": 1},
+        "expires_in_seconds": 60.0,
+        "digest": "d",
+    }
+    return ApprovalRequired(**(fields | changes))

@@ -24,6 +24,7 @@ NAMES = (
     "tool_started",
     "tool_progress",
     "tool_finished",
+    "handed_off",
     "hop_started",
     "hop_finished",
     "rollback",
@@ -45,6 +46,7 @@ NAMES = (
     "agent_spawned",
     "agent_failed",
     "agent_stopped",
+    "agent_warning",
     "run_finished",
     "run_failed",
     "run_cancelled",
@@ -52,6 +54,7 @@ NAMES = (
 """The words of the protocol, as the document has them."""
 
 WRITTEN_OUT = {
+    "tool_requested": {"call", "name", "arguments", "repaired"},
     "tool_finished": {"call", "name", "status", "started", "text"},
     "hop_finished": {"hop", "interaction", "status", "usage"},
     "rollback": {"message", "to"},
@@ -61,6 +64,8 @@ WRITTEN_OUT = {
     "limit_reached": {"limit"},
     "run_paused": {"request", "calls"},
     "run_resumed": {"counters"},
+    "handed_off": {"agent", "model"},
+    "agent_warning": {"agent", "code", "text"},
     "run_finished": {"summary"},
     "continuation_resolved": {
         "request",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, get_args
 
 import pytest
 
 from protocol.errors import InvalidDecision
 from protocol.events import ContinuationResolved
 from protocol.gate import ContinuationResponse
+from protocol.limits import LimitName, LimitState
 from protocol.requests import CONTINUATION_TRANSITIONS, DecisionReply, RequestTable, resolution_of
 
 from .questions import question
@@ -24,9 +26,12 @@ DECLINE = ContinuationResponse("decline")
         ({"decision": None}, "decision must be approve, decline or timeout; it is None"),
         ({"message": 3}, "message must be a string or None; it is int"),
         ({"tool_message": b"x"}, "tool_message must be a string or None; it is bytes"),
-        ({"grant": 0}, "grant must be an integer >= 1 or None; it is 0"),
-        ({"grant": True}, "grant must be an integer >= 1 or None; it is True"),
-        ({"grant": 1.5}, "grant must be an integer >= 1 or None; it is 1.5"),
+        ({"grant": 0}, "grant must be a number above 0 or None; it is 0"),
+        ({"grant": -0.5}, "grant must be a number above 0 or None; it is -0.5"),
+        ({"grant": True}, "grant must be a number above 0 or None; it is True"),
+        ({"grant": "3"}, "grant must be a number above 0 or None; it is '3'"),
+        ({"grant": math.nan}, "grant must be a number above 0 or None; it is nan"),
+        ({"grant": math.inf}, "grant must be a number above 0 or None; it is inf"),
         (
             {"discard_tool_calls": "a"},
             "discard_tool_calls must be True, False or a collection of call ids; it is 'a'",
@@ -67,6 +72,10 @@ def test_a_response_of_the_wrong_kind_is_refused(options: dict[str, Any], told: 
             {"outcome": "declined", "message": "enough"},
         ),
         (ContinuationResponse("timeout"), {"outcome": "timed_out", "by": None}),
+        (
+            ContinuationResponse("timeout", discard_tool_calls=True, grant=9),
+            {"outcome": "timed_out", "by": None},
+        ),
     ],
 )
 def test_what_a_response_comes_to(response: ContinuationResponse, expected: dict[str, Any]) -> None:
@@ -74,6 +83,67 @@ def test_what_a_response_comes_to(response: ContinuationResponse, expected: dict
     fields: dict[str, Any] = {"run": "r1", "request": "q1", "by": "me"} | expected
 
     assert ContinuationResolved(**fields) == resolution_of(question("q1", "a", "b"), response, "me")
+
+
+def test_a_function_that_lets_time_run_out_is_an_expiry() -> None:
+    """G8: `timeout` does what the question says an expiry does, whoever noticed that the time is over."""
+    asked = question(on_timeout="approve")
+    table = RequestTable(clock=lambda: 0.0)
+    table.open(asked, None, lambda _: None)
+    table.expire("q1")
+    resolved = resolution_of(asked, ContinuationResponse("timeout"), "provider")
+
+    assert ("timed_out", "approved", 2, None, True) == (
+        resolved.outcome,
+        resolved.effect,
+        resolved.granted,
+        resolved.by,
+        resolved.goes_on,
+    )
+    assert table.resolution("q1") == resolved
+
+
+WHOLE: list[LimitName] = ["tool_iterations", "llm_calls", "tool_calls", "total_tokens"]
+
+
+@pytest.mark.parametrize("name", get_args(LimitName))
+@pytest.mark.parametrize("grant", [3, 3.0, 2.5])
+def test_a_grant_is_in_the_limits_unit(name: LimitName, grant: float) -> None:
+    """Half a dollar or half a second may be granted, half a call may not: the one who answers is told."""
+    asked = question(limit=LimitState(name, 2, 2))
+    response = ContinuationResponse("approve", grant=grant)
+    if name in WHOLE and grant == 2.5:
+        with pytest.raises(InvalidDecision, match=f"grant must be an integer >= 1 for {name}; it is 2.5"):
+            resolution_of(asked, response, "me")
+        return
+
+    assert grant == resolution_of(asked, response, "me").granted
+
+
+@pytest.mark.parametrize(
+    ("grant", "most", "expected"),
+    [(None, 3, 2), (1, 3, 1), (3, 3, 3), (4, 3, 3), (10**30, 3, 3), (10**30, None, 10**30), (0.5, 0.25, 0.25)],
+)
+def test_a_client_may_not_grant_more_than_the_request_says(
+    grant: float | None, most: float | None, expected: float
+) -> None:
+    """A decision from outside is cut to `max_grant`, and the resolution says what was really granted (G3)."""
+    table = RequestTable(clock=lambda: 0.0)
+    table.open(question(limit=LimitState("cost", 2, 2), max_grant=most), None, lambda _: None)
+    reply = table.decide("q1", ContinuationResponse("approve", grant=grant), "me")
+
+    assert isinstance(reply.resolution, ContinuationResolved)
+    assert expected == reply.resolution.granted
+
+
+def test_a_provider_may_grant_more_than_a_client() -> None:
+    """`max_grant` is for clients: a function of the developer's own is not cut to it."""
+    table = RequestTable(clock=lambda: 0.0)
+    closed: list[ContinuationResolved] = []
+    table.open(question(max_grant=3), None, closed.append)
+    table.close(resolution_of(question(max_grant=3), ContinuationResponse("approve", grant=9), "provider"))
+
+    assert [9] == [resolved.granted for resolved in closed]
 
 
 def test_an_id_that_is_not_pending_is_an_error() -> None:

@@ -1,6 +1,9 @@
-"""The table of requests under any sequence of openings, decisions, ends, expiries and late answers."""
+"""The table of requests, of both kinds, under any sequence of openings, decisions, ends, expiries and late answers."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
 
 import attrs
 import pytest
@@ -8,29 +11,66 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
+from protocol.approval import ApprovalResponse
 from protocol.errors import InvalidDecision
-from protocol.events import ContinuationOutcome, ContinuationResolved
+from protocol.events import ApprovalRequired, ContinuationRequired
 from protocol.gate import ContinuationResponse
-from protocol.requests import RequestTable, resolution_of
+from protocol.requests import (
+    APPROVAL_TRANSITIONS,
+    CONTINUATION_TRANSITIONS,
+    Ended,
+    Request,
+    RequestTable,
+    Resolution,
+    Response,
+    resolution_of,
+)
 
-from .questions import question
+from .questions import approval_question, question
 
 KEEP = 3
-ENDS: tuple[ContinuationOutcome, ...] = ("cancelled", "failed", "agent_ended")
-responses = st.builds(
+MAX_GRANT = 2
+gate_responses = st.builds(
     ContinuationResponse,
     st.sampled_from(("approve", "decline", "timeout")),
     discard_tool_calls=st.sampled_from([False, True, ["a"], ["z"]]),
     grant=st.none() | st.integers(1, 3),
 )
+approval_responses = st.one_of(
+    st.builds(ApprovalResponse, st.sampled_from(("approve", "deny", "timeout"))),
+    st.builds(ApprovalResponse, st.just("approve"), arguments=st.sampled_from([{}, {"a": 2}, {"a": "no number"}])),
+)
+responses: st.SearchStrategy[Response] = gate_responses | approval_responses
+
+
+def takes(arguments: Mapping[str, Any]) -> None:
+    """The tool's own check."""
+    if not isinstance(arguments.get("a", 0), int):
+        raise InvalidDecision("a must be a number")
 
 
 @attrs.define
 class Known:
     """What the model knows of a request."""
 
-    resolution: ContinuationResolved | None = None
-    heard: list[ContinuationResolved] = attrs.field(factory=list)
+    request: Request
+    resolution: Resolution | None = None
+    heard: list[Resolution] = attrs.field(factory=list)
+
+    def suits(self, response: Response) -> bool:
+        """Whether a provider may answer so."""
+        if isinstance(response, ContinuationResponse):
+            stranger = response.decision == "approve" and response.discard_tool_calls == ["z"]
+            return isinstance(self.request, ContinuationRequired) and not stranger
+        return isinstance(self.request, ApprovalRequired) and response.arguments != {"a": "no number"}
+
+    @property
+    def state(self) -> str:
+        return "pending" if self.resolution is None else self.resolution.outcome
+
+    @property
+    def transitions(self) -> dict[str, frozenset[str]]:
+        return CONTINUATION_TRANSITIONS if isinstance(self.request, ContinuationRequired) else APPROVAL_TRANSITIONS
 
 
 class GateMachine(RuleBasedStateMachine):
@@ -39,36 +79,43 @@ class GateMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.held: list[tuple[ContinuationResolved, object]] = []
+        self.held: list[tuple[Resolution, Callable[[], None]]] = []
         self.table = RequestTable(clock=lambda: self.now, commit=self._commit, keep=KEEP)
         self.known: dict[str, Known] = {}
         self.closed: list[str] = []
         self.durable = True
 
-    def _commit(self, resolution: ContinuationResolved, release: object) -> None:
+    def _commit(self, resolution: Resolution, release: Callable[[], None]) -> None:
         self.held.append((resolution, release))
         if self.durable:
             self.flush()
 
+    @rule(target=requests, on_timeout=st.sampled_from(["decline", "approve"]))
+    def ask_whether_to_go_on(self, on_timeout: str) -> str:
+        return self._open(question(f"q{len(self.known)}", "a", "b", on_timeout=on_timeout, max_grant=MAX_GRANT))
+
     @rule(target=requests)
-    def open(self) -> str:
-        name = f"q{len(self.known)}"
-        known = self.known[name] = Known()
-        self.table.open(question(name, "a", "b"), self.now + 10, known.heard.append)
-        return name
+    def ask_for_an_approval(self) -> str:
+        return self._open(approval_question(f"q{len(self.known)}"))
+
+    def _open(self, request: Request) -> str:
+        known = self.known[request.request] = Known(request)
+        self.table.open(request, self.now + 10, known.heard.append, check_arguments=takes)
+        return request.request
 
     @rule(name=requests, response=responses, by=st.sampled_from(["me", None]))
-    def decide(self, name: str, response: ContinuationResponse, by: str | None) -> None:
+    def decide(self, name: str, response: Response, by: str | None) -> None:
         known = self.known[name]
-        names_a_stranger = response.decision == "approve" and response.discard_tool_calls == ["z"]
-        if known.resolution is None and (response.decision == "timeout" or names_a_stranger):
+        if known.resolution is None and (response.decision == "timeout" or not known.suits(response)):
             with pytest.raises(InvalidDecision):
                 self.table.decide(name, response, by)
             return
         reply = self.table.decide(name, response, by)
         if known.resolution is None:
+            if isinstance(response, ContinuationResponse) and response.grant is not None:
+                response = attrs.evolve(response, grant=min(response.grant, MAX_GRANT))
             assert reply.status == "accepted"
-            assert reply.resolution == resolution_of(question(name, "a", "b"), response, by)
+            assert reply.resolution == resolution_of(known.request, response, by)
             self._close(name, reply.resolution)
         elif name in self.closed[-KEEP:]:
             assert reply.status == "already_resolved"
@@ -76,8 +123,8 @@ class GateMachine(RuleBasedStateMachine):
         else:
             assert (reply.status, reply.resolution) == ("not_found", None)
 
-    @rule(name=requests, outcome=st.sampled_from(ENDS))
-    def end(self, name: str, outcome: ContinuationOutcome) -> None:
+    @rule(name=requests, outcome=st.sampled_from(get_args(Ended)))
+    def end(self, name: str, outcome: Ended) -> None:
         resolution = self.table.end(name, outcome)
 
         assert (resolution is None) == (self.known[name].resolution is not None)
@@ -87,19 +134,29 @@ class GateMachine(RuleBasedStateMachine):
 
     @rule(name=requests)
     def expire(self, name: str) -> None:
-        was_open = self.known[name].resolution is None
+        known = self.known[name]
+        was_open = known.resolution is None
+        gate = isinstance(known.request, ContinuationRequired)
+        expiry = ContinuationResponse("timeout") if gate else ApprovalResponse("timeout")
 
         assert was_open == self.table.expire(name)
         if was_open:
-            self._close(name, ContinuationResolved(run="r1", request=name, outcome="timed_out", by=None))
+            self._close(name, resolution_of(known.request, expiry, None))
 
-    @rule(name=requests)
-    def close_with_a_providers_answer(self, name: str) -> None:
-        resolution = resolution_of(question(name), ContinuationResponse("timeout"), "provider")
-        was_open = self.known[name].resolution is None
+    @rule(name=requests, response=responses)
+    def a_provider_answers(self, name: str, response: Response) -> None:
+        known = self.known[name]
+        try:
+            resolution = resolution_of(known.request, response, "provider")
+            was_open = known.resolution is None
+            closed = self.table.close(resolution)
+        except InvalidDecision:
+            assert not known.suits(response)
+            return
 
-        assert was_open == self.table.close(resolution)
+        assert was_open == closed
         if was_open:
+            assert known.suits(response)
             self._close(name, resolution)
 
     @rule(seconds=st.integers(0, 20))
@@ -115,7 +172,7 @@ class GateMachine(RuleBasedStateMachine):
     def flush(self) -> None:
         held, self.held = self.held, []
         for _, release in held:
-            release()  # type: ignore[operator]
+            release()
 
     @invariant()
     def each_is_heard_of_once_when_it_is_durable(self) -> None:
@@ -128,7 +185,7 @@ class GateMachine(RuleBasedStateMachine):
     def open_ones_are_pending(self) -> None:
         pending = self.table.pending()
 
-        assert [n for n, known in self.known.items() if known.resolution is None] == [r.request for r, _ in pending]
+        assert [known.request for known in self.known.values() if known.resolution is None] == [r for r, _ in pending]
         assert all(left is not None and 0 <= left <= 10 + 1e-9 for _, left in pending)
 
     @invariant()
@@ -137,11 +194,15 @@ class GateMachine(RuleBasedStateMachine):
             kept = known.resolution if name in self.closed[-KEEP:] else None
             assert kept == self.table.resolution(name)
 
-    def _close(self, name: str, resolution: ContinuationResolved | None) -> None:
-        assert self.known[name].resolution is None
-        self.known[name].resolution = resolution
+    def _close(self, name: str, resolution: Resolution | None) -> None:
+        known = self.known[name]
+
+        assert resolution is not None
+        assert (resolution.request, resolution.run) == (name, known.request.run)
+        assert resolution.outcome in known.transitions[known.state]
+        known.resolution = resolution
         self.closed.append(name)
 
 
 TestGate = GateMachine.TestCase
-TestGate.settings = settings(max_examples=150, stateful_step_count=40)
+TestGate.settings = settings(max_examples=200, stateful_step_count=40)

@@ -91,6 +91,60 @@ def test_calls_do_not_mix() -> None:
     assert {"a": True} == grammar.open_calls
 
 
+@pytest.mark.parametrize(
+    ("kind", "taken"),
+    [
+        ("begin", False),
+        ("pause", False),
+        ("resume", True),
+        ("finish", False),
+        ("fail", False),
+        ("cancel", False),
+        ("delta", True),
+        ("requested", False),
+        ("started", True),
+        ("finished entered", False),
+        ("finished not entered", True),
+        ("asked", True),
+        ("answered", False),
+        ("approval asked", True),
+    ],
+)
+def test_what_a_paused_run_may_say(kind: str, taken: bool) -> None:
+    """A pause is not an end (T7): the run speaks on, and its calls wait; it is not begun, paused or ended beside them."""
+    grammar = after("begin", "requested:c", "pause")
+
+    assert taken is grammar.admit(said(kind, "c"))
+    assert ("running" if kind == "resume" else "paused") == grammar.phase
+
+
+@pytest.mark.parametrize("end", sorted(ENDS))
+def test_a_paused_run_may_end_when_its_calls_have(end: str) -> None:
+    """Cancelled or stopped at a pause: the calls that waited are answered, and then comes the end, without a resume."""
+    grammar = after("begin", "requested:c", "pause", "finished not entered:c", end)
+
+    assert "over" == grammar.phase
+    assert not grammar.admit(said("resume"))
+
+
+def test_a_run_may_pause_again() -> None:
+    """Each pause has its resume; the calls of the one before are closed between them."""
+    first = ("requested:c", "pause", "resume", "finished not entered:c")
+    grammar = after("begin", *first, *first, "finish")
+
+    assert "over" == grammar.phase
+
+
+def test_a_restored_pause_is_a_pause_again() -> None:
+    """The calls that waited wait on under their ids; the pause is told again, after the resume."""
+    grammar = Grammar()
+    grammar.restore(["c"], [])
+    taken = [grammar.admit(said(kind, "c")) for kind in ("pause", "resume", "requested", "pause", "resume")]
+
+    assert [False, True, False, True, True] == taken
+    assert {"c": False} == grammar.open_calls
+
+
 def test_a_restored_run_goes_on_where_it_stood() -> None:
     """Calls that were asked for before may begin and end; a question that was asked is not asked again."""
     grammar = Grammar()
@@ -111,6 +165,9 @@ def test_the_tables_are_complete() -> None:
     assert phases == {"new", *RUN_TRANSITIONS.values()}
     assert ends == {key for key, phase in RUN_TRANSITIONS.items() if phase == "over"}
     assert {"new", "running", "paused"} == {phase for phase, _ in RUN_TRANSITIONS}
+    assert {("running", "paused")} == {
+        (phase, target) for (phase, _), target in RUN_TRANSITIONS.items() if target == "paused"
+    }
     assert {None, *get_args(CallState)} == calls
     assert all("finished" not in row for row in CALL_TRANSITIONS.values())
 
@@ -134,7 +191,7 @@ class GrammarMachine(RuleBasedStateMachine):
             return not self.open_calls() and not self.open_questions()
         if kind == "resume":
             return True
-        if last == "pause" or kind == "begin":
+        if kind == "begin" or (kind == "pause" and last == "pause"):
             return False
         match kind:
             case "requested":

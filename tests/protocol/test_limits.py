@@ -16,7 +16,7 @@ from protocol.views import View
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, "3", True, False, float("inf")])
-@pytest.mark.parametrize("name", ["max_tool_iterations", "max_llm_calls"])
+@pytest.mark.parametrize("name", ["max_tool_iterations", "max_llm_calls", "max_tool_calls", "max_total_tokens"])
 def test_a_limit_is_an_integer_of_at_least_one(name: str, value: Any) -> None:
     """Anything else is refused where it is written, with the field, what it was and what would be right."""
     options = {name: value}
@@ -27,9 +27,42 @@ def test_a_limit_is_an_integer_of_at_least_one(name: str, value: Any) -> None:
     assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.parametrize("value", [0, 0.0, -0.5, "3", True, False, float("inf"), float("nan")])
+@pytest.mark.parametrize("name", ["max_cost", "wall_clock_seconds"])
+def test_money_and_time_are_numbers_above_zero(name: str, value: Any) -> None:
+    """A limit of nothing, or of everything, is a mistake, and is named as one."""
+    options = {name: value}
+    with pytest.raises(SpecError) as caught:
+        Limits(**options)
+
+    assert f"{name} must be a number above 0, or None for no limit; it is {value!r}" == str(caught.value)
+
+
+ALL_LIMITS: dict[LimitName, tuple[str, Any]] = {
+    "tool_iterations": ("max_tool_iterations", 1),
+    "llm_calls": ("max_llm_calls", 2),
+    "tool_calls": ("max_tool_calls", 3),
+    "total_tokens": ("max_total_tokens", 4),
+    "cost": ("max_cost", 0.5),
+    "wall_clock": ("wall_clock_seconds", 6.5),
+}
+
+
+@pytest.mark.parametrize("name", get_args(LimitName))
+def test_each_limit_has_its_name(name: LimitName) -> None:
+    """The word of results and events finds the value of its field, and no other."""
+    field, value = ALL_LIMITS[name]
+    limits = Limits(**{field: value})
+
+    assert {other: value if other == name else None for other in ALL_LIMITS} == {
+        other: limits.of(other) for other in ALL_LIMITS
+    }
+
+
 def test_none_is_no_limit() -> None:
     """Nothing is limited unless somebody says so."""
-    assert Limits() == Limits(max_tool_iterations=None, max_llm_calls=None)
+    assert {None} == {Limits().of(name) for name in get_args(LimitName)}
+    assert Limits() == Limits(**dict.fromkeys([field for field, _ in ALL_LIMITS.values()]))
 
 
 @pytest.mark.parametrize(

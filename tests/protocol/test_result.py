@@ -4,16 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from protocol.codec import decode, encode
 from protocol.errors import LimitReachedError
-from protocol.events import ContinuationResolved
+from protocol.events import ContinuationResolved, PendingCall
 from protocol.limits import Counters, Limits, LimitState
 from protocol.outcome import Outcome
 from protocol.result import RunResult, StepResult
-from protocol.run import Cancelled, Failed, FinalCall, Finished, QueuedMessage, RunEnd, RunState, result_of
-from protocol.turns import OpaquePart, ReasoningPart, TextPart, ToolCall, ToolResult, Turn
+from protocol.run import (
+    Cancelled,
+    Failed,
+    FinalCall,
+    Finished,
+    Kept,
+    Pause,
+    QueuedMessage,
+    RunEnd,
+    RunState,
+    result_of,
+)
+from protocol.spending import Spending
+from protocol.turns import (
+    AssistantMessage,
+    OpaquePart,
+    ReasoningPart,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    ToolResult,
+    Turn,
+    UserMessage,
+)
 from protocol.usage import Usage
 
 LIMIT = LimitState("tool_iterations", 2, 2)
@@ -33,7 +56,15 @@ def full_state() -> RunState:
         3,
     )
     result = ToolResult("c1", "add", "ok", "1", True)
-    state = RunState("run-1", "go", Limits(max_tool_iterations=2, max_llm_calls=5), ("child",))
+    limits = Limits(
+        max_tool_iterations=2,
+        max_llm_calls=5,
+        max_tool_calls=6,
+        max_total_tokens=7,
+        max_cost=0.125,
+        wall_clock_seconds=9,
+    )
+    state = RunState("run-1", "go", limits, ("child",))
     values: dict[str, Any] = {
         "window_max": 3,
         "step": 1,
@@ -45,14 +76,26 @@ def full_state() -> RunState:
         "reasked_as": "empty",
         "reservation": 7,
         "sent": True,
-        "spent": USAGE,
+        "spent": Spending(USAGE, None, 7, 0.125),
         "turn": turn,
         "outcome": Outcome("calls", True, "why"),
         "results": {"c1": result},
         "counted": True,
         "decision": ContinuationResolved(run="run-1", request="q1", outcome="approved", by="me", granted=2),
+        "offered": ("add", "look"),
         "open_request": "q1",
-        "final": FinalCall(LIMIT, "say", True),
+        "approvals": {"c1": "q2"},
+        "pause": Pause("q3", (PendingCall("c1", "add", {"a": [1, None]}),), {"c1": result}),
+        "overrun": LimitState("tool_calls", 6, 6),
+        "tool_stop": "",
+        "acting": "expert",
+        "transfer": "another",
+        "kept": Kept(None, (UserMessage("a"), AssistantMessage(turn.parts), ToolMessage((result,))), 3),
+        "custom_data": {"seen": [1, 2.5, None, "ü"]},
+        "continues": 2,
+        "obeyed_choice": True,
+        "spent_choice": True,
+        "final": FinalCall(LIMIT, "say", True, "why", "length"),
         "final_calls": 1,
         "unfinalized": {"llm_calls"},
         "shown": ["he", "llo"],
@@ -77,7 +120,7 @@ def test_a_state_survives_being_written_down() -> None:
 
 def test_every_field_was_tried() -> None:
     """The state above leaves no field at its default, whatever is added to it."""
-    plain = RunState("run-1", "go", Limits(max_tool_iterations=2, max_llm_calls=5), ("child",))
+    plain = RunState("run-1", "go", full_state().limits, ("child",))
     unset = [
         field.name
         for field in RunState.__attrs_attrs__
@@ -87,9 +130,67 @@ def test_every_field_was_tried() -> None:
     assert ["run", "prompt", "limits", "agent_path"] == unset
 
 
-def fold(end: RunEnd, state: RunState | None = None) -> RunResult:
+RESULT = ToolResult("c1", "add", "not_run", "größe", False)
+WRITTEN = (
+    RunState("r", "go", Limits()),
+    Pause("q", ()),
+    Pause("q", (PendingCall("c1", "add", {"a": {"b": [True]}}), PendingCall("c2", "look", {})), {"c1": RESULT}),
+    Kept(),
+    Kept(system=None),
+    Kept(system=""),
+    Kept("be brief", (), 4),
+    Kept(messages=(UserMessage("a"), AssistantMessage((TextPart("b"),), True), ToolMessage((RESULT,))), replaces=2),
+    FinalCall(None),
+    FinalCall(LimitState("cost", 0.5, 0.75), "say", True, "why", "length"),
+    QueuedMessage("m1", "also"),
+)
+
+
+@pytest.mark.parametrize("value", WRITTEN, ids=lambda value: type(value).__name__)
+def test_what_a_state_is_made_of_survives_too(value: Any) -> None:
+    """Each part alone, with nothing set and with everything: what was not set is still not set, and `None` is `None`."""
+    assert value == decode(encode(value), type(value))
+
+
+def test_what_was_kept_is_told_from_what_was_taken_away() -> None:
+    """A hook that set no system prompt, and one that took it away, are two (H2); so they are after a restart."""
+    untouched, taken_away = (decode(encode(kept), Kept) for kept in (Kept(), Kept(system=None)))
+
+    assert untouched.system is msgspec.UNSET
+    assert taken_away.system is None
+
+
+def test_a_state_can_be_changed_after_it_was_read() -> None:
+    """What was decoded is a state like any other: its lists, sets and mappings grow on."""
+    state = decode(encode(full_state()), RunState)
+    state.unfinalized.add("cost")
+    state.results["c2"] = RESULT
+    state.texts.append("more")
+    assert state.pause is not None
+    state.pause.results["c2"] = RESULT
+
+    assert {"llm_calls", "cost"} == state.unfinalized
+    assert state == decode(encode(state), RunState)
+
+
+@pytest.mark.parametrize(
+    ("data", "where"),
+    [
+        ('{"run":"r","prompt":"go"}', "limits"),
+        ('{"run":"r","prompt":"go","limits":{},"step":"one"}', r"\$\.step"),
+        ('{"run":"r","prompt":"go","limits":{},"pause":{"request":"q"}}', r"calls.*\$\.pause"),
+        ('{"run":"r","prompt":"go","limits":{},"final":{"limit":{"name":"x","max":1,"used":1}}}', r"\$\.final\.limit"),
+    ],
+)
+def test_a_state_that_is_none_is_refused(data: str, where: str) -> None:
+    """A broken or foreign file is named as such, with the place, and not run half."""
+    with pytest.raises(msgspec.ValidationError, match=where):
+        decode(data, RunState)
+
+
+def fold(end: RunEnd | None, state: RunState | None = None) -> RunResult:
     state = state or RunState("r", "go", Limits(), texts=["one", "", "two"])
-    return result_of(state, end, messages=(), usage=USAGE, llm_calls=3, elapsed_seconds=1.5)
+    return result_of(state, end, messages=(), usage=USAGE, llm_calls=3, cost=None, elapsed_seconds=1.5)
 
 
 def test_an_answer_is_the_whole_text() -> None:
@@ -128,6 +229,25 @@ def test_a_partial_result_says_how_it_ended(end: RunEnd, expected: tuple[str, st
     assert expected == (result.stopped_by, result.finish_reason, result.stop_reason)
     assert not result.answered
     assert "one\n\ntwo" == result.text
+
+
+def test_a_paused_run_has_a_result() -> None:
+    """It says that it waits for its caller, with the finish reason of the last step that is closed (section 7)."""
+    begun, full = fold(None), fold(None, full_state())
+
+    assert [("pending_tools", "stop"), ("pending_tools", "tool_calls")] == [
+        (result.stopped_by, result.finish_reason) for result in (begun, full)
+    ]
+    assert ("one\n\ntwo", False) == (begun.text, begun.answered)
+
+
+@pytest.mark.parametrize("cost", [None, 0.0, 1.5])
+def test_an_unknown_cost_stays_unknown(cost: float | None) -> None:
+    """Unknown is not 0 (B3)."""
+    state = RunState("r", "go", Limits())
+    result = result_of(state, None, messages=(), usage=USAGE, llm_calls=1, cost=cost, elapsed_seconds=0.0)
+
+    assert cost == result.cost == result.summary().cost
 
 
 def test_counters_and_undelivered_messages_come_from_the_state() -> None:

@@ -31,17 +31,17 @@ async def catches_errors(_call: PendingTool, proceed: Any) -> Any:
 async def catches_all(_call: PendingTool, proceed: Any) -> Any:
     try:
         return await proceed()
-    except BaseException:  # noqa: BLE001
-        return "error"
+    except BaseException:  # noqa: ASYNC103, BLE001
+        return "error"  # noqa: ASYNC104
 
 
 async def catches_all_and_goes_on(_call: PendingTool, proceed: Any) -> Any:
     try:
         return await proceed()
-    except BaseException:  # noqa: BLE001
+    except BaseException:  # noqa: ASYNC103, BLE001
         with trio.CancelScope(shield=True):
             await trio.sleep(1)
-        return "error"
+        return "error"  # noqa: ASYNC104
 
 
 HOOKS = [catches_errors, catches_all, catches_all_and_goes_on]
@@ -249,7 +249,7 @@ def test_a_turn_of_refused_calls_leaves_no_hook_behind() -> None:
         try:
             return await proceed()
         finally:
-            await trio.sleep(2)
+            await trio.sleep(2)  # noqa: ASYNC102
             inside.discard(call.id)
 
     seen: list[int] = []

@@ -30,10 +30,10 @@ def test_a_hook_that_is_too_slow_before_the_body(swallows: bool) -> None:  # noq
         if call.id == "a":
             try:
                 await trio.sleep(100)
-            except BaseException:
+            except BaseException:  # noqa: ASYNC103
                 if not swallows:
                     raise
-                return "as if nothing had been"
+                return "as if nothing had been"  # noqa: ASYNC104
         return await proceed()
 
     spec = agent(calls("a", "b"), bench.tool(), around_tool=around, callback_timeout_seconds=4)
