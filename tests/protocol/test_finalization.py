@@ -86,7 +86,7 @@ def test_without_a_window_nothing_is_full() -> None:
         (TOOLS, "the limit of 2 rounds of tool calls"),
         (CALLS, "the limit of 5 model calls"),
         (LimitState("tool_calls", 3, 3), "the limit of 3 tool calls"),
-        (LimitState("total_tokens", 1000, 1200), "the limit of 1000 tokens"),
+        (LimitState("total_tokens", 1000, 1200), "the limit of 1,000 tokens"),
         (LimitState("cost", 0.25, 0.3), "the limit of 0.25 US dollars"),
         (LimitState("wall_clock", 1.5, 1.6), "the limit of 1.5 seconds"),
     ],
