@@ -52,6 +52,8 @@ class Body:
 
     async def run(self) -> None:
         """Enter the body and record its result."""
+        if self.batch.cancel_called:  # up to its first checkpoint, a body would run all the same
+            return
         status: ToolStatus = "interrupted"
         text = THREAD_TEXT if self.item.tool.in_thread else INTERRUPTED_TEXT
         self.enter()

@@ -37,10 +37,12 @@ async def answer_calls(core: RunCore, services: Services) -> RunEnd | None:
     decision = state.decision
     if decision is not None and not decision.goes_on:
         decline(core, decision)
-    else:
-        outcome = state.outcome
-        assert outcome is not None
-        await _answer_all(core, services, decision, cut=outcome.cut)
+    elif calls := _round(core, decision):
+        ready = [item for call in calls if (item := resolve(core, call)) is not None]
+        if core.plain_tools and core.offered is core.tools:
+            await _run_bodies(core, services, ready)
+        else:
+            await _run_decided(core, services, ready)
     return None
 
 
@@ -70,24 +72,26 @@ def store_calls(core: RunCore) -> RunEnd | None:
     return None
 
 
-async def _answer_all(core: RunCore, services: Services, decision: ContinuationResolved | None, *, cut: bool) -> None:
-    """Give every call its result: the discarded ones at once, the rest as a round."""
-    state = core.state
-    for call in core.calls:
-        if decision is not None and call.id in decision.discarded:
-            core.answer(call, "discarded", decision.tool_message or DISCARDED_TEXT)
-    left = tuple([call for call in core.calls if call.id not in state.results])
+def _round(core: RunCore, decision: ContinuationResolved | None) -> list[ToolCall]:
+    """Count the round, and answer what is discarded or cut; the calls that are left to run."""
+    state, outcome = core.state, core.state.outcome
+    assert outcome is not None
+    if decision is not None:
+        for call in core.calls:
+            if call.id in decision.discarded:
+                core.answer(call, "discarded", decision.tool_message or DISCARDED_TEXT)
+    left = [call for call in core.calls if call.id not in state.results]
     if not left and decision is not None:
-        return
+        return left
     if not state.counted:
         state.counted = True
         state.window += 1
         state.tool_iterations += 1
-    if cut:
-        for call in left:
-            core.answer(call, "error", CUT_TEXT)
-    elif left:
-        await _run_calls(core, services, left)
+    if not outcome.cut:
+        return left
+    for call in left:
+        core.answer(call, "error", CUT_TEXT)
+    return []
 
 
 def _goes_on_after(core: RunCore) -> bool:
@@ -97,15 +101,6 @@ def _goes_on_after(core: RunCore) -> bool:
         most, ceiling = account.limits.max_tool_calls, account.ceiling("tool_calls")
         return most is not None and account.tool_calls >= most and (ceiling is None or ceiling > 0)
     return spec.tool_iteration_limit_finalization is not None and "tool_calls" not in core.state.unfinalized
-
-
-async def _run_calls(core: RunCore, services: Services, calls: tuple[ToolCall, ...]) -> None:
-    """Resolve the calls, have those approved that need it, and run what may run. Raises `EndRun`."""
-    ready = [item for call in calls if (item := resolve(core, call)) is not None]
-    if core.plain_tools and core.offered is core.tools:
-        await _run_bodies(core, services, ready)
-    else:
-        await _run_decided(core, services, ready)
 
 
 async def _run_decided(core: RunCore, services: Services, ready: list[Ready]) -> None:

@@ -69,7 +69,11 @@ class Toolbox:
             width = core.acting.max_parallel_tools
             if width is None or width >= len(ready):
                 for item in ready:
-                    batch.start_soon(self._run, Body(core, self.threads, item, scope), name=item.call.name)
+                    body = Body(core, self.threads, item, scope)
+                    if item.tool.in_thread:
+                        batch.start_soon(self._run, body, name=item.call.name)
+                    else:
+                        batch.start_soon(body.run, name=item.call.name)
             else:
                 queue = iter([Body(core, self.threads, item, scope) for item in ready])
                 for _ in range(width):
@@ -81,8 +85,6 @@ class Toolbox:
             await self._run(body)
 
     async def _run(self, body: Body) -> None:
-        if body.batch.cancel_called:  # up to its first checkpoint, a body would run all the same
-            return
         if not body.item.tool.in_thread:
             await body.run()
             return
