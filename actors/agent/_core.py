@@ -63,6 +63,10 @@ class RunCore:
     path: tuple[str, ...] = attrs.field(init=False)
     definitions: tuple[ToolDefinition, ...] = attrs.field(init=False)
     """Of `tools`."""
+    may_finalize: bool = attrs.field(init=False)
+    """Whether any limit may lead to a final call without anybody being asked."""
+    plain_requests: bool = attrs.field(init=False)
+    """Whether the acting agent has nothing that could change a request: no hook, no forced choice, tools to offer."""
     plain_tools: bool = attrs.field(init=False)
     """Whether there is nothing between a call that is right and its body: no hook, no approval, no caller."""
     estimator: Estimator = attrs.field(factory=Estimator)
@@ -119,16 +123,13 @@ class RunCore:
         self.run = self.log.run
         self.path = self.log.agent_path
         self.act_as(self.spec)
-
-    @property
-    def may_finalize(self) -> bool:
-        """Whether any limit may lead to a final call without anybody being asked."""
         spec = self.spec
-        return (
-            spec.tool_iteration_limit_finalization is not None
-            or spec.llm_call_limit_finalization is not None
-            or spec.budget_finalization is not None
+        options = (
+            spec.tool_iteration_limit_finalization,
+            spec.llm_call_limit_finalization,
+            spec.budget_finalization,
         )
+        self.may_finalize = options != (None, None, None)
 
     def act_as(self, spec: AgentSpec) -> None:
         """Go on with this agent's model, system, tools, hooks and settings."""
@@ -139,6 +140,12 @@ class RunCore:
             tool.needs_approval is not False or tool.external for tool in spec.tools
         )
         self.plain_tools = not hooked
+        self.plain_requests = (
+            spec.prepare_step is None
+            and spec.prepare_call is None
+            and spec.tool_choice == "auto"
+            and (bool(self.definitions) or not spec.model.profile.flatten_without_tools)
+        )
 
     @property
     def elapsed_seconds(self) -> float:

@@ -62,16 +62,8 @@ class _Draft:
 
 def is_changed(core: RunCore) -> bool:
     """Whether anything may change the request: a hook, what one has kept, a forced choice, or tools that are not there."""
-    spec, state = core.acting, core.state
-    return (
-        state.final is not None
-        or spec.prepare_step is not None
-        or spec.prepare_call is not None
-        or spec.tool_choice != "auto"
-        or core.overrides is not None
-        or state.kept is not NOTHING_KEPT
-        or (not core.definitions and spec.model.profile.flatten_without_tools)
-    )
+    state = core.state
+    return not (core.plain_requests and state.final is None and core.overrides is None and state.kept is NOTHING_KEPT)
 
 
 def plain_request(core: RunCore) -> tuple[ModelRequest, Model]:
