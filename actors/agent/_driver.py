@@ -19,10 +19,12 @@ import trio
 
 from protocol.limits import finish_reason_for
 from protocol.run import Finished, RunEnd
+from protocol.stopwatch import Stopwatch
 
 from ._callbacks import EndRun, call_user
+from ._calls import answer_calls
 from ._core import RunCore
-from ._handle import handle
+from ._handle import settle, wants_tools
 from ._services import Services
 from ._spec import AgentSpec
 from ._think import think
@@ -32,16 +34,21 @@ __all__ = ("drive", "observe", "wait_for_reader", "within_time")
 logger = logging.getLogger("onward")
 
 
-async def drive(core: RunCore, services: Services) -> RunEnd:
+def drive(core: RunCore, services: Services) -> Awaitable[RunEnd]:
     """Drive the run to its end, and say which that is."""
-    return await within_time(core, partial(_steps, core, services))
+    return within_time(core, partial(_steps, core, services))
 
 
-async def within_time(core: RunCore, steps: Callable[[], Awaitable[RunEnd]]) -> RunEnd:
-    """Take the steps of a run; when its time is over, what is running is cut (B5)."""
+def within_time(core: RunCore, steps: Callable[[], Awaitable[RunEnd]]) -> Awaitable[RunEnd]:
+    """Take the steps of a run; when its time is over, what is running is cut (B5).
+
+    Not a coroutine itself: where time is not limited there is no layer between a step and the star.
+    """
     limits = [account.stopwatch for account in core.account.chain if account.stopwatch is not None]
-    if not limits:
-        return await steps()
+    return _within(core, limits, steps) if limits else steps()
+
+
+async def _within(core: RunCore, limits: list[Stopwatch], steps: Callable[[], Awaitable[RunEnd]]) -> RunEnd:
     with trio.CancelScope() as scope:
 
         def move() -> None:
@@ -72,8 +79,10 @@ async def _steps(core: RunCore, services: Services) -> RunEnd:
                 if core.steps_asked is not None:
                     await wait_for_reader(core)
                 end = await think(core, services)
+            if end is None and wants_tools(core):
+                end = await answer_calls(core, services)
             if end is None:
-                end = await handle(core, services)
+                end = await settle(core)
         except EndRun as over:
             end = over.end
         if end is not None:

@@ -14,23 +14,18 @@ from protocol.turns import AssistantMessage, TextPart, UserMessage
 
 from ._answers import answer_rejected, continuation_of, rejection_of
 from ._callbacks import failed, met_condition
-from ._calls import answer_calls, store_calls
+from ._calls import store_calls
 from ._core import RunCore
 from ._final import handle_final
-from ._services import Services
 
-__all__ = ("handle", "next_step", "stopped_by_condition", "store", "wants_tools")
+__all__ = ("next_step", "settle", "stopped_by_condition", "store", "wants_tools")
 
 EMPTY_REASK = "Your last reply was empty: it held neither text nor a tool call. Answer, or call a tool."
 MALFORMED_REASK = "Your last reply could not be read as text or as a tool call. Answer, or make the call again."
 
 
-async def handle(core: RunCore, services: Services) -> RunEnd | None:
-    """Handle the turn in hand: how the run ends, or `None` to go on. Raises `EndRun`."""
-    if wants_tools(core):
-        end = await answer_calls(core, services)
-        if end is not None:
-            return end
+async def settle(core: RunCore) -> RunEnd | None:
+    """Put the turn in hand away, and ask whether another model call may follow. Raises `EndRun`."""
     end = await store(core)
     return end if end is not None or core.state.final is not None else await next_step(core)
 
