@@ -52,8 +52,8 @@ class Body:
 
     async def run(self) -> None:
         """Enter the body and record its result."""
-        if self.batch.cancel_called:  # up to its first checkpoint, a body would run all the same
-            return
+        # A task that has just been started runs up to its first checkpoint even where it is cancelled.
+        await trio.lowlevel.checkpoint_if_cancelled()
         status: ToolStatus = "interrupted"
         text = THREAD_TEXT if self.item.tool.in_thread else INTERRUPTED_TEXT
         self.enter()

@@ -245,6 +245,8 @@ class RunCore:
             self.cancel_reason = clean(reason)
             self.scope.cancel(reason)
             self.stirred.set()
+            for child in self.children:  # at once: before the tool that started it has left its block, it could go on
+                child.cancel("the run that started it was cancelled")
 
     def stop(self, reason: str) -> None:
         """End the run at its next boundary; a wait for a decision is cut at once."""

@@ -114,6 +114,7 @@ async def handle_final(core: RunCore) -> RunEnd | None:
     assert final is not None
     text = core.text
     whole = outcome.kind in {"answer", "calls", "empty"} and not outcome.cut
+    whole = whole and turn.finish not in {"content_filter", "malformed"}  # calls beside the text do not make it whole
     if text:
         kept = tuple([part for part in turn.parts if not isinstance(part, ToolCall) and not _of_call(part)])
         core.history.append(AssistantMessage(kept if whole else (TextPart(text),), partial=not whole))

@@ -51,6 +51,8 @@ class Session:
         model = message.model
         profile = model.profile
         state = core.state
+        # A cancel may have come while this task was on its way here: then nothing is sent any more.
+        await trio.lowlevel.checkpoint_if_cancelled()
         state.sent = not profile.reports_sending
         heard: Turn | None = None
         try:

@@ -93,8 +93,6 @@ class Toolbox:
         try:
             async with self.threads.slot():
                 waits.finish()
-                # Up to the thread's start nothing can be cancelled from here on: `tool_started` says it is entered.
-                await trio.lowlevel.checkpoint_if_cancelled()
                 await body.run()
         except ToolError as error:
             self.core.answer(body.item.call, "error", str(error))

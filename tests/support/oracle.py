@@ -60,7 +60,10 @@ class _Book:
     steps: int = 0
     final: bool = False
     bodies: int = 0
+    """Calls that the caller answers, or that are hand-offs: they have no body."""
     stopped_by_gate: bool = False
+    finalizing: bool = False
+    """A final call has been announced, and its limit with it."""
     last: RunEvent | None = None
 
 
@@ -102,6 +105,7 @@ class _Oracle:
 
     def _limits(self, book: _Book, event: RunEvent) -> None:
         """`limit_reached` stands directly before what it leads to, and nowhere else (B6)."""
+        book.finalizing |= isinstance(event, Finalizing)
         before = book.last
         leads_to = _limit_of(event)
         if isinstance(before, LimitReached):
@@ -112,7 +116,7 @@ class _Oracle:
         elif isinstance(event, Finalizing):
             self.need(book.stopped_by_gate, "no limit_reached directly before it, and no gate said no")
         elif isinstance(event, RunFinished) and event.summary.limit is not None:
-            told = event.summary.finalized is not None or book.stopped_by_gate
+            told = book.finalizing or book.stopped_by_gate
             self.need(told, "ended by a limit without limit_reached directly before it")
 
     def requested(self, book: _Book, event: ToolRequested) -> None:
@@ -217,6 +221,7 @@ _HANDLERS: dict[type[RunEvent], Callable[..., None]] = {
     ToolFinished: _Oracle.finished,
     StepStarted: _Oracle.step_started,
     StepFinished: _Oracle.step_finished,
+    RunPaused: _Oracle.paused,
     ContentDelta: _Oracle.spoke,
     ReasoningDelta: _Oracle.spoke,
     ToolCallDelta: _Oracle.spoke,
@@ -224,7 +229,6 @@ _HANDLERS: dict[type[RunEvent], Callable[..., None]] = {
     ApprovalRequired: _Oracle.opened,
     ContinuationResolved: _Oracle.resolved,
     ApprovalResolved: _Oracle.resolved,
-    RunPaused: _Oracle.paused,
     MessageQueued: _Oracle.queued,
     MessageDelivered: _Oracle.taken,
     MessageDropped: _Oracle.taken,

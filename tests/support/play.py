@@ -179,16 +179,19 @@ async def numbered_events(agent: Agent) -> Numbered:
     return numbered
 
 
-def perform(scene: Callable[[Stage], Awaitable[T]], *, order: int = 0, real_time: bool = False) -> T:
+def perform(scene: Callable[[Stage], Awaitable[T]], *, order: int = 0, real_time: bool = False, **options: Any) -> T:
     """Run a scene on a stage of its own, in virtual time, and have it judged.
 
     Tasks that wake in the same tick run in an order that trio draws; `order` decides the draw. `real_time` is for scenes
-    that wait for threads, which virtual time does not.
+    that wait for threads, which virtual time does not. The options are the runtime's.
     """
 
     async def main() -> T:
         with trio.fail_after(REAL_MINUTE if real_time else VIRTUAL_HOUR):
-            async with open_runtime(event_log_bytes=64 * 1024 * 1024) as runtime:  # the judge reads them all
+            async with open_runtime(**{
+                "event_log_bytes": 64 * 1024 * 1024,
+                **options,
+            }) as runtime:  # the judge reads them all
                 stage = Stage(runtime)
                 value = await scene(stage)
             faults = await stage.judge()
