@@ -7,6 +7,7 @@ action is done at the first moment that fits it, or, if it ends in `:*`, at each
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeAlias
@@ -14,9 +15,20 @@ from typing import Any, TypeAlias
 import attrs
 import trio
 
-from actors import Agent, ContinuationRequest, ContinuationResponse, Run
+from actors import (
+    Agent,
+    ApprovalRequest,
+    ApprovalResponse,
+    ContinuationRequest,
+    ContinuationResponse,
+    Run,
+    approve,
+    deny,
+    prune_messages,
+)
 from protocol.errors import AgentBusy
-from protocol.events import ContinuationRequired, RunEvent, StepStarted, ToolFinished, ToolStarted
+from protocol.events import ApprovalRequired, ContinuationRequired, RunEvent, StepStarted, ToolFinished, ToolStarted
+from protocol.requests import DecisionReply
 from tests.support.play import Played, Stage
 
 from .phrases import Phrases
@@ -39,29 +51,45 @@ class Clients:
     """In the order in which they ended."""
     refused: list[AgentBusy] = attrs.field(factory=list[AgentBusy])
     """Starts that the agent refused."""
+    replies: list[DecisionReply] = attrs.field(factory=list[DecisionReply])
+    """What the runtime said to each decision."""
+    others: list[Agent] = attrs.field(factory=list[Agent])
+    """Further agents that were used: before the one here took up their conversation, or beside it."""
+    surrounding: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    """Of what surrounds the last run."""
     times: dict[str, float] = attrs.field(factory=dict[str, float])
     """When each moment came first."""
 
-    async def play(self) -> None:
+    async def play(self, first: str = "go") -> None:
         """Everything that is told, from the first message to the last."""
         if not any(action["when"] == "immediately" for action in self.actions):
-            await self.say("go")
+            await self.say(first)
         await self.happens("immediately")
         await self.happens("all ended")
 
     async def say(self, text: str, **options: Any) -> None:
         """One run to its end, and what follows upon it."""
-        self.played.append(await self.stage.play(self.agent, text, act=self.follow, **options))
+        with trio.CancelScope() as self.surrounding:
+            self.played.append(await self.stage.play(self.agent, text, act=self.follow, **options))
         await self.happens("run_ended")
 
     async def follow(self, run: Run) -> None:
         """Watch a run, and act at its moments."""
         seen: Counter[str] = Counter()
-        async for event in run:
-            if isinstance(event, RunEvent) and event.run == run.id:
-                seen[event.type] += 1
-                for moment in moments_of(event, seen[event.type]):
-                    await self.happens(moment, run, event)
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for seconds in sorted({seconds for action in self.actions if (seconds := time_of(action)) is not None}):
+                nursery.start_soon(self._comes, began + seconds, f"t={seconds:g}", run)
+            async for event in run:
+                if isinstance(event, RunEvent) and event.run == run.id:
+                    seen[event.type] += 1
+                    for moment in moments_of(event, seen[event.type]):
+                        await self.happens(moment, run, event)
+            nursery.cancel_scope.cancel("the run is over")
+
+    async def _comes(self, time: float, moment: str, run: Run) -> None:
+        await trio.sleep_until(time)
+        await self.happens(moment, run)
 
     async def happens(self, moment: str, run: Run | None = None, event: RunEvent | None = None) -> None:
         """Do what is to be done at a moment."""
@@ -69,8 +97,8 @@ class Clients:
         while action := next((action for action in self.actions if action["when"] == moment), None):
             if not moment.endswith(":*"):
                 self.actions.remove(action)
-            deed, _ = DEEDS.find(action["do"])
-            await deed(Now(self, action, run, event))
+            deed, told = DEEDS.find(action["do"])
+            await deed(Now(self, action, told, run, event))
             if moment.endswith(":*"):
                 return
 
@@ -86,6 +114,7 @@ class Now:
 
     clients: Clients
     action: Case
+    told: re.Match[str]
     at_run: Run | None
     event: RunEvent | None
 
@@ -112,6 +141,8 @@ def moments_of(event: RunEvent, number: int) -> Iterator[str]:
         case ContinuationRequired():
             yield f"limit_prompt:{number}"
             yield "limit_prompt:*"
+        case ApprovalRequired(call=call):
+            yield f"approval_prompt:{call}"
         case _:
             pass
 
@@ -141,9 +172,39 @@ async def _steer(now: Now) -> None:
 
 @DEEDS.says(r"approve|decline")
 async def _decide(now: Now) -> None:
-    assert isinstance(now.event, ContinuationRequired)
     if now.clients.gate == "remote":
-        await now.run.decide(now.event.request, response_of(now.action), by="user")
+        request = now.event
+        if request is None:  # at a time, whatever is open then
+            (request,) = now.run.open_requests
+        assert isinstance(request, (ContinuationRequired, ApprovalRequired))
+        response = approval_of(now.action) if isinstance(request, ApprovalRequired) else response_of(now.action)
+        now.clients.replies.append(await now.run.decide(request.request, response, by="user"))
+
+
+@DEEDS.says(r"cancel the surrounding nursery, not only the run")
+async def _cancel_what_is_around(now: Now) -> None:
+    now.clients.surrounding.cancel("the host goes down")
+
+
+@DEEDS.says(r"compact history keeping the last (\d+) messages(?: \(.*\))?")
+async def _compact(now: Now) -> None:
+    """The conversation goes on in another agent, which begins with what is kept of it."""
+    clients = now.clients
+    kept = prune_messages(clients.agent.messages, keep_last=int(now.told[1]))
+    clients.others.append(clients.agent)
+    clients.agent = await clients.stage.spawn(clients.agent.spec, messages=kept)
+    await clients.happens("compacted")
+
+
+def time_of(action: Case) -> float | None:
+    """The seconds after the start of a run at which an action is done, if that is its moment."""
+    when: str = action["when"]
+    return float(when.removeprefix("t=")) if when.startswith("t=") else None
+
+
+def approval_of(action: Case) -> ApprovalResponse:
+    """The answer to an approval prompt that an action is."""
+    return approve() if action["do"] == "approve" else deny(action.get("message"))
 
 
 def response_of(action: Case) -> ContinuationResponse:
@@ -157,9 +218,25 @@ def gate_function(actions: list[Case]) -> Callable[[ContinuationRequest], Any]:
 
     async def provider(_request: ContinuationRequest) -> ContinuationResponse:
         moments = {f"limit_prompt:{next(numbers)}", "limit_prompt:*"}
-        action = next((action for action in actions if action["when"] in moments), None)
-        if action is None:
-            await trio.sleep_forever()
-        return response_of(action)
+        return response_of(await _answer_at(actions, moments))
 
     return provider
+
+
+def approval_function(actions: list[Case]) -> Callable[[ApprovalRequest], Any]:
+    """The same for approvals."""
+
+    async def provider(request: ApprovalRequest) -> ApprovalResponse:
+        return approval_of(await _answer_at(actions, {f"approval_prompt:{request.call}"}))
+
+    return provider
+
+
+async def _answer_at(actions: list[Case], moments: set[str]) -> Case:
+    """The action that answers a request, when it is time for it."""
+    action = next((action for action in actions if action["when"] in moments or time_of(action) is not None), None)
+    if action is None:
+        await trio.sleep_forever()
+    if (seconds := time_of(action)) is not None:
+        await trio.sleep_until(seconds)  # virtual time begins at 0, and so does the one run of such a case
+    return action

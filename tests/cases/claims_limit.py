@@ -156,5 +156,46 @@ def a_child_at_its_limit_is_no_success() -> None:
 
     assert ("p1", "error", "error") == (told.call, told.status, end.status)
     assert end.text == told.text
-    assert "the limit tool_iterations (1) was reached" in told.text
+    assert "came to no answer: its limit of 1 rounds of tool calls was reached" in told.text
     assert ["k2"] == [id for id, ends in came.results.items() if "not_run" in {result.status for result in ends}]
+
+
+@claim("LIM-07", "at most 8 executions of t")
+def one_turn_cannot_fan_out() -> None:
+    (came,) = run_case("LIM-07")
+
+    assert {"t": 8} == came.tool_runs
+    assert [("t", {"n": number}) for number in range(8)] == sorted(came.tools.received, key=repr)
+    assert LimitState("tool_calls", 8, 8) == came.last.only(LimitReached).limit
+
+
+@claim(
+    "LIM-07",
+    "every one of the 40 ids has exactly one result before the next model request (unexecuted ones say they were not run), or the whole turn is discarded as a unit",
+)
+def all_calls_of_the_turn_are_answered() -> None:
+    """The run ends at the limit; with a final call there is a next request."""
+    (came,) = run_case("LIM-07")
+    (final,) = run_case("LIM-07", "remote", ("config.on_limit", "finalize"))
+    expected = [(f"c{number}", "ok" if number < 8 else "not_run") for number in range(40)]
+
+    assert (1, 2) == (len(came.asked), len(final.asked))
+    assert expected == answered(came.messages) == answered(final.asked[1].messages)
+    assert all("not run" in result.text.lower() for result in results_in(came.messages)[8:])
+    assert () == final.faults
+    assert ("end", {"t": 8}) == (final.last.result.text, final.tool_runs)
+
+
+@claim("LIM-14", "the run ends by itself with a terminal event; it does not depend on the model giving up")
+def refused_calls_do_not_keep_a_run_going() -> None:
+    """The model would give up after 50 turns."""
+    (came,) = run_case("LIM-14")
+    (stops,) = run_case("LIM-14", "remote", ("config.on_limit", "stop"))
+
+    assert (["run_finished"], 3) == ([end.type for end in came.ends], len(came.asked))
+    assert [True, True, False] == [asked.tools_on for asked in came.asked]
+    assert ["run_finished"] == [end.type for end in stops.ends]
+    assert (False, False) == (came.last.result.answered, stops.last.result.answered)
+    assert LimitState("tool_calls", 2, 2) == came.last.result.limit == stops.last.result.limit
+    assert {"t": 2} == stops.tool_runs
+    assert "gave up" not in came.last.result.text

@@ -7,6 +7,7 @@ from protocol.events import MessageDelivered, ToolCallDelta, ToolFinished, ToolS
 from protocol.turns import AssistantMessage, ToolMessage, UserMessage
 
 from .claims import answered, called, claim, said
+from .program import CASES
 from .runner import run_case
 
 
@@ -88,3 +89,25 @@ def steering_waits_for_both() -> None:
     assert [ToolStarted, ToolFinished, ToolStarted, ToolFinished, MessageDelivered] == kinds
     assert isinstance(second[-2], ToolMessage)
     assert UserMessage("also say hi") == second[-1]
+
+
+@claim(
+    "DNG-07",
+    "the cut moves to a pair-safe boundary: A and B are both kept with both results or both removed",
+)
+def a_cut_parts_no_call_from_its_result() -> None:
+    """Wherever the cut falls: 2 messages is between the calls and their results, which stand in one message."""
+    compact = CASES["DNG-07"]["input"]["actions"][0]["do"]
+    begun: dict[int, tuple[list[str], list[tuple[str, str]]]] = {}
+    for keep in range(5):
+        told = compact.replace("keeping the last 2 messages", f"keeping the last {keep} messages")
+        (came,) = run_case("DNG-07", "remote", ("actions.0.do", told))
+        second = came.asked[2].messages
+        begun[keep] = (called(second), answered(second))
+
+        assert () == came.faults
+        assert ("s2", True) == (came.last.result.text, came.last.result.answered)
+        assert "go" == said(second)[-1]
+    both = (["A", "B"], [("A", "ok"), ("B", "ok")])
+
+    assert {0: ([], []), 1: ([], []), 2: both, 3: both, 4: both} == begun

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from protocol.errors import RunFailedError
 from protocol.turns import AssistantMessage, ToolMessage
 
 from .claims import answered, called, calls_in, claim, results_in
 from .runner import run_case
+
+LATE_FAILURE = "sleep 3.5; raise ValueError"
+"""What the failing tool does in a variant: by then its sibling has done something."""
 
 
 @claim("PAR-01", "results a and c contain 'G'")
@@ -93,3 +97,30 @@ def a_constant_id_loses_nothing() -> None:
     assert [('{"n":1}', "1"), ('{"n":2}', "2"), ('{"n":3}', "3")] == exchanges
     assert 3 == len(set(called(fourth)))
     assert called(fourth) == [result.call for result in results_in(fourth)]
+
+
+@claim("PAR-10", "when the run result is delivered no tool of the batch is still running: X does not grow any more")
+def a_hard_stop_stops_the_siblings() -> None:
+    """One looks on for two minutes after the end; the tool would have written for ten seconds."""
+    (came,) = run_case("PAR-10")
+    (long,) = run_case("PAR-10", "remote", ("tools.bad", LATE_FAILURE))
+    began = came.times["tool_started:a"]
+
+    assert [began] == came.tools.written
+    assert [began + second for second in range(4)] == long.tools.written
+    assert (began, began + 3.5) == (came.times["run_ended"], long.times["run_ended"])
+    for played in (came.last, long.last):
+        assert isinstance(played.error, RunFailedError)
+        assert isinstance(played.error.__cause__, ValueError)
+
+
+@claim("PAR-10", "a has a cancelled result in stored history")
+def the_sibling_is_answered_as_cut() -> None:
+    for (came,) in (run_case("PAR-10"), run_case("PAR-10", "remote", ("tools.bad", LATE_FAILURE))):
+        a, b = results_in(came.messages)
+
+        assert [("a", "interrupted", True), ("b", "error", True)] == [(r.call, r.status, r.entered) for r in (a, b)]
+        assert ["a", "b"] == called(came.messages)
+        assert {"a": ["interrupted"], "b": ["error"]} == {
+            id: [end.status for end in ends] for id, ends in came.results.items()
+        }

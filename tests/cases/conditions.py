@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from protocol.stop import StopCondition, StopState, Verdict
+from protocol.stop import StopCondition, StopState, Verdict, has_tool_result
 from protocol.turns import ToolResult
 
 from .phrases import Phrases
@@ -34,3 +34,8 @@ def _a_result_equals(seen: Seen, told: re.Match[str]) -> StopCondition:
         return any((result.name, result.text) == told.groups() for result in state.steps[-1].results)
 
     return condition
+
+
+@CONDITIONS.says(r"tool (\w+) was executed")
+def _was_executed(_seen: Seen, told: re.Match[str]) -> StopCondition:
+    return has_tool_result(told[1])

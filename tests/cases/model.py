@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from actors.models.scripted import call, reply
-from protocol.errors import ModelError
+from protocol.errors import ContextOverflow, ModelError
 from protocol.model import CallDelta, ModelEmit, ModelRequest, Profile, RequestSent, TextDelta
 from protocol.turns import Finish, TextPart, ToolMessage, Turn
 from protocol.usage import UNKNOWN_USAGE, Usage
@@ -67,8 +67,7 @@ def _pieces(text: str, count: int) -> list[str]:
 
 
 def _turn_of(said: Said) -> Turn:
-    usage = Usage(0, 0, 0, 0, 0, complete=True) if said.get("usage") == 0 else UNKNOWN_USAGE
-    turn = reply(said.get("text", ""), *_calls_of(said.get("calls", ())), usage=usage)
+    turn = reply(said.get("text", ""), *_calls_of(said.get("calls", ())), usage=_usage_of(said.get("usage")))
     if "finish" not in said:
         return turn
     word: Any = said["finish"]
@@ -76,10 +75,21 @@ def _turn_of(said: Said) -> Turn:
     return attrs.evolve(turn, finish=finish, raw_finish=word)
 
 
+def _usage_of(told: Any) -> Usage:
+    """Nothing reported, 0 of everything, or tokens in and out."""
+    if told is None:
+        return UNKNOWN_USAGE
+    tokens = told or {"in": 0, "out": 0}
+    return Usage(tokens["in"], 0, 0, tokens["out"], 0, complete=True)
+
+
 def _calls_of(told: Any) -> list[Any]:
     """`[[id, tool, arguments], ...]`, or how many calls to which tools."""
     if not isinstance(told, str):
         return [call(name, arguments, id=id) for id, name, arguments in told]
+    if found := re.fullmatch(r"(\d+) calls: ids (\w)0\.\.\2(\d+), tool (\w+), args \{'(\w+)':i\}", told):
+        assert int(found[1]) == int(found[3]) + 1, told
+        return [call(found[4], {found[5]: i}, id=f"{found[2]}{i}") for i in range(int(found[1]))]
     if found := re.fullmatch(r"(\d+) calls to (\w+)", told):
         parts = [found.groups()]
     else:
@@ -133,10 +143,23 @@ def _until_results(found: re.Match[str]) -> Rule:
     return lambda request: one_call() if _results(request, name) < int(count) else {"text": text}
 
 
-@RULES.says(r"every turn: one call to (\w+)(?: with a fresh id)?")
+@RULES.says(r"every turn: one call to (\w+)(?: with a fresh id)?(?:, for up to (\d+) turns)?")
 def _every_turn(found: re.Match[str]) -> Rule:
     one_call = _one_call(found[1])
-    return lambda _request: one_call()
+    if found[2] is None:
+        return lambda _request: one_call()
+    turns = iter(range(int(found[2])))
+    return lambda _request: one_call() if next(turns, None) is not None else {"text": "gave up"}
+
+
+@RULES.says(r"every request: HTTP (\d+) (\w+)")
+def _every_request_refused(found: re.Match[str]) -> Rule:
+    kind = {"context_length_exceeded": ContextOverflow}[found[2]]
+
+    def refuse(_request: ModelRequest) -> Said:
+        raise kind(f"HTTP {found[1]}: {found[2]}", status=int(found[1]))
+
+    return refuse
 
 
 @RULES.says(r"every (?:later )?turn: no text, no calls, (?:no finish|finish (\w+))(, usage 0)?")

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from actors import AgentSpec
+import attrs
+
+from actors import AgentSpec, Price, Prices
 from actors.tools import Tool
 from protocol.model import Model
 from tests.support.specs import agent
+
+from .tools import NEEDS_APPROVAL
 
 Case: TypeAlias = dict[str, Any]
 Gate: TypeAlias = Literal["remote", "function"]
@@ -31,12 +36,18 @@ REAL_TIME: dict[str, float] = {"BUD-03": 0.01, "TEX-02": 1.0, "TEX-04": 0.25, "T
 SETTINGS = {
     "max_tool_iterations": "max_tool_iterations",
     "max_llm_calls": "max_llm_calls",
+    "max_tool_calls": "max_tool_calls",
+    "max_cost": "max_cost",
+    "max_output_tokens": "max_tokens",
+    "wall_clock_s": "wall_clock_seconds",
     "tool_concurrency": "max_parallel_tools",
     "max_tool_output_chars": "max_tool_output_chars",
     "empty_retry_max": "max_reasks",
     "auto_continue_max": "max_reasks",  # for turns whose calls were cut
 }
 """A case's word for a setting, and the runtime's."""
+HOOKS = {"output_check", "on_tool_failure"}
+"""Settings of a case that are hooks in the runtime."""
 
 
 def input_of(id: str, changes: Iterable[Change] = ()) -> Case:
@@ -72,8 +83,39 @@ def scripts_of(program: Case) -> dict[str, Any]:
 
 def asks_somebody(told: Case) -> bool:
     """Whether a person is asked in the case, so that it matters how the answer comes."""
-    configs = [config for program in programs_of(told) for config in configs_of(program).values()]
-    return any(config.get("on_limit") == "ask" for config in configs)
+    programs = [program for program in programs_of(told) if not is_crowd(program)]
+    configs = [config for program in programs for config in configs_of(program).values()]
+    return any(config.get("on_limit") == "ask" for config in configs) or any(map(needs_approval, programs))
+
+
+def needs_approval(program: Case) -> bool:
+    """Whether it has a tool that somebody must allow."""
+    return any(does.startswith(NEEDS_APPROVAL) for does in program.get("tools", {}).values())
+
+
+def is_crowd(program: Case) -> bool:
+    """Whether it tells of many agents that are all alike."""
+    return isinstance(program.get("agents"), str)
+
+
+@attrs.frozen
+class Ending:
+    """When an agent answers, and how long its run takes to end then."""
+
+    answers_at: float
+    bookkeeping: float
+
+
+def endings_of(program: Case) -> dict[str, Ending]:
+    """What a note tells of the end of an agent, by its name."""
+    told = r"the (\w+) answers at ([\d.]+) s and its last bookkeeping takes ([\d.]+) s"
+    found = re.fullmatch(told, program.get("note", ""))
+    return {found[1]: Ending(float(found[2]), float(found[3]))} if found else {}
+
+
+def prompt_of(program: Case) -> str:
+    """What is said first: as long as the request shall be, at four bytes for a token."""
+    return "go! " * program["request_size_tokens"] if "request_size_tokens" in program else "go"
 
 
 def timeouts_of(config: Case) -> dict[str, float | None]:
@@ -83,9 +125,21 @@ def timeouts_of(config: Case) -> dict[str, float | None]:
 
 
 def spec_of(
-    name: str, config: Case, model: Model, tools: Iterable[Tool], *, scale: float, answers: Any, **options: Any
+    name: str,
+    config: Case,
+    model: Model,
+    tools: Collection[Tool],
+    *,
+    scale: float,
+    answers: Any,
+    approves: Any,
+    **options: Any,
 ) -> AgentSpec:
-    """An agent with a case's settings; `answers` is who is asked at a full window, if the case asks anybody."""
+    """An agent with a case's settings.
+
+    `answers` is who is asked at a full window, and `approves` who is asked before a tool runs that needs it, if the
+    case asks anybody.
+    """
     known = dict(config)
     offered = known.pop("tools", None)
     if "system" in known:
@@ -95,6 +149,15 @@ def spec_of(
     seconds = known.pop("tool_timeout_s", None)
     if isinstance(seconds, (int, float)):
         options["tool_timeout_seconds"] = seconds * scale
+    if any(tool.needs_approval for tool in tools):
+        options["approval"] = approves
+        options["approval_timeout_seconds"] = known.get("approval_timeout_s", 600) * scale
+    known.pop("approval_timeout_s", None)
+    if "price_in_per_mtok" in known:
+        price = Price(input=known.pop("price_in_per_mtok"), output=known.pop("price_out_per_mtok"))
+        options["prices"] = Prices({model.name: price})
+    for theirs in HOOKS & known.keys():
+        del known[theirs]
     match known.pop("on_limit", "stop"):
         case "ask":
             options["continuation"] = answers

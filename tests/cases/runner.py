@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 import trio
 
-from actors import Agent, AgentSpec, remote
+from actors import Agent, AgentSpec, Budget, ask_agent, remote
+from actors.agent import RunStatistics
 from protocol.errors import AgentBusy, RunCancelledError
 from protocol.events import (
     TERMINAL_EVENTS,
@@ -21,12 +22,15 @@ from protocol.events import (
     RunStarted,
     ToolFinished,
 )
+from protocol.requests import DecisionReply
 from protocol.turns import Message
 from tests.support.play import Played, Stage, perform
 from tests.support.strict import Asked, StrictModel
 
-from .actions import NOTES, Clients, gate_function
+from .actions import NOTES, Clients, approval_function, gate_function
 from .conditions import Seen, conditions_of
+from .crowd import crowd_of
+from .hooks import Kept, hooks_of, keeps_books
 from .model import CaseModel, rule_of
 from .program import (
     CALL_SECONDS,
@@ -36,14 +40,21 @@ from .program import (
     Change,
     Gate,
     configs_of,
+    endings_of,
     input_of,
+    is_crowd,
     programs_of,
+    prompt_of,
     scripts_of,
     spec_of,
     timeouts_of,
 )
 from .tools import Workshop
 
+LATER_SECONDS = 120
+"""How long one looks on after the last run: what still goes on then shows."""
+BUDGETS = {"total_tokens", "cost", "wall_clock"}
+"""Limits that the cases call a budget."""
 OUTCOMES = {"stop": "answer", "length": "truncated", "content_filter": "blocked", "empty": "empty"}
 
 
@@ -64,10 +75,18 @@ class Came:
     tools: Workshop
     seen: Seen
     """What the stop condition of the case looked at."""
+    kept: Kept
+    """What the hooks of the case were told."""
+    statistics: tuple[RunStatistics, ...]
+    """Of each run, in the order in which they were started."""
+    replies: tuple[DecisionReply, ...]
+    """What the runtime said to each decision that came from outside."""
     times: dict[str, float]
     """When each moment came first, as the actions know moments."""
     refused: tuple[AgentBusy, ...]
     """Starts that the agent refused."""
+    budget: Budget | None
+    """What all its agents draw on, if the case tells of such a thing."""
     raised: BaseException | None
     """What came out of the runtime."""
     seconds: float
@@ -112,7 +131,7 @@ class Came:
         if error is not None:
             return "error"
         if result.limit is not None and not result.answered:
-            return "limit"
+            return "budget" if result.limit.name in BUDGETS else "limit"
         return OUTCOMES.get(result.finish_reason, "answer" if result.answered else result.finish_reason)
 
 
@@ -139,10 +158,12 @@ class _Program:
     real_scale: float | None
     """What one second takes where time is real."""
     seen: Seen = attrs.field(factory=Seen)
+    kept: Kept = attrs.field(factory=Kept)
     stage: Stage = attrs.field(init=False)
     clients: Clients = attrs.field(init=False)
     tools: Workshop = attrs.field(init=False)
     specs: dict[str, AgentSpec] = attrs.field(factory=dict[str, AgentSpec])
+    budget: Budget | None = None
     raised: BaseException | None = None
     began: float = 0.0
     seconds: float = 0.0
@@ -173,20 +194,32 @@ class _Program:
         actions = list(_actions(told.get("actions", [])))
         self.stage = stage
         self.tools = Workshop(self._run_agent, scale=scale)
+        if is_crowd(told):
+            crowd = await crowd_of(told, stage)
+            await crowd.play()
+            *others, last = crowd.agents
+            self.budget = crowd.budget
+            self.clients = Clients(stage, last, self.gate, [], others=others, played=crowd.played)
+            return
         scripts = scripts_of(told)
+        endings = endings_of(told)
         for name, config in configs_of(told).items():
-            model = CaseModel(
-                rule_of(scripts[name]), seconds=CALL_SECONDS if self.real_scale is None else REAL_CALL_SECONDS
-            )
+            seconds = CALL_SECONDS if self.real_scale is None else REAL_CALL_SECONDS
+            options = conditions_of(told, self.seen) | hooks_of(told, self.kept)
+            if name in endings:
+                seconds = endings[name].answers_at
+                options["on_run_end"] = keeps_books(endings[name].bookkeeping, self.kept)
+            model = CaseModel(rule_of(scripts[name]), seconds=seconds)
             tools = self.tools.make(told.get("tools", {}), timeouts_of(config))
-            answers = gate_function(list(actions)) if self.gate == "function" else remote()
-            options = conditions_of(told, self.seen)
-            self.specs[name] = spec_of(name, config, model, tools, scale=scale, answers=answers, **options)
+            function = self.gate == "function"
+            options["answers"] = gate_function(list(actions)) if function else remote()
+            options["approves"] = approval_function(list(actions)) if function else remote()
+            self.specs[name] = spec_of(name, config, model, tools, scale=scale, **options)
         agent = await stage.spawn(next(iter(self.specs.values())))
         self.clients = Clients(stage, agent, self.gate, actions, if_busy=told.get("if_busy", "refuse"))
         self.began = trio.current_time()
         try:
-            await self.clients.play()
+            await self.clients.play(prompt_of(told))
         finally:
             self.seconds = trio.current_time() - self.began
             self.tools.released.set()
@@ -195,21 +228,19 @@ class _Program:
                 # Nobody tells of the end of a thread that was left behind.
                 while stage.runtime.statistics().tool_threads.abandoned:  # noqa: ASYNC110
                     await trio.sleep(0.01)
+        else:
+            await trio.sleep(LATER_SECONDS)
         assert not self.clients.undone, f"these moments never came: {self.clients.undone}"
 
     async def _run_agent(self, name: str) -> str:
-        """Run an agent inside a tool, as its author would: its text, if it came to an answer."""
-        played = await self.stage.play(await self.stage.spawn(self.specs[name]), "from above")
-        if played.error is not None:
-            raise played.error
-        played.result.raise_for_limit()
-        return played.result.text
+        """Run an agent inside a tool, one of its own for each call."""
+        return await ask_agent(await self.stage.spawn(self.specs[name]), "from above")
 
     def _came(self) -> Came:
         agent = self.clients.agent
         model = agent.spec.model
         assert isinstance(model, StrictModel)
-        stream = tuple(_events(agent))
+        stream = tuple(event for served in (*self.clients.others, agent) for event in _events(served))
         began = [event.run for event in stream if isinstance(event, RunStarted)]
         return Came(
             played=tuple(sorted(self.clients.played, key=lambda played: began.index(played.run))),
@@ -219,8 +250,12 @@ class _Program:
             conversations={agent.name: tuple(agent.messages) for agent in self.stage.agents},
             tools=self.tools,
             seen=self.seen,
+            kept=self.kept,
+            statistics=tuple(run.statistics() for run in self.stage.runs),
+            replies=tuple(self.clients.replies),
             times=self.clients.times,
             refused=tuple(self.clients.refused),
+            budget=self.budget,
             raised=self.raised,
             seconds=self.seconds,
         )

@@ -24,19 +24,21 @@ CHECKS = [(id, word) for id, case in CASES.items() for word in case["expected"][
 LINES = [(id, line) for id, case in CASES.items() for line in case["expected"]["assert"]]
 SLOW = {*REAL_TIME, "TRI-08"}
 ALL = {
-    "limit": "LIM-01 LIM-03 LIM-04 LIM-06 LIM-10 LIM-12 LIM-15 LIM-18",
+    "limit": "LIM-01 LIM-03 LIM-04 LIM-06 LIM-07 LIM-09 LIM-10 LIM-12 LIM-14 LIM-15 LIM-18",
     "continuation": "CON-01 CON-04 CON-05 CON-07 CON-08 CON-10 CON-12",
-    "step-hooks": "PRE-03",
-    "dangling-calls": "DNG-01 DNG-04",
+    "step-hooks": "PRE-01 PRE-03 PRE-04",
+    "dangling-calls": "DNG-01 DNG-04 DNG-07 DNG-09",
     "message-order": "ORD-01 ORD-06",
-    "parallel-tools": "PAR-01 PAR-03 PAR-04 PAR-05",
+    "parallel-tools": "PAR-01 PAR-03 PAR-04 PAR-05 PAR-08 PAR-10",
     "call-ids": "IDS-03 IDS-04",
     "tool-args": "ARG-01 ARG-04 ARG-06 ARG-09 ARG-10",
     "truncation": "TRU-01 TRU-04",
     "finish-reason": "FIN-01 FIN-02 FIN-03 FIN-11 FIN-13",
-    "budget": "BUD-03 BUD-04",
-    "tool-exec": "TEX-01 TEX-02 TEX-04 TEX-05 TEX-06 TEX-08 TEX-10 TEX-11 TEX-12 TEX-14 TEX-16",
-    "trio-host": "TRI-03 TRI-07 TRI-08",
+    "http-errors": "HTP-11",
+    "approval": "APR-02 APR-18",
+    "budget": "BUD-01 BUD-03 BUD-04 BUD-05 BUD-13",
+    "tool-exec": "TEX-01 TEX-02 TEX-04 TEX-05 TEX-06 TEX-08 TEX-10 TEX-11 TEX-12 TEX-14 TEX-16 TEX-17",
+    "trio-host": "TRI-03 TRI-06 TRI-07 TRI-08 TRI-10",
 }
 """The cases that the runtime is held against; the list grows with it."""
 

@@ -51,7 +51,8 @@ class Workshop:
         """The tools that are told of, each with its own timeout in the case's seconds."""
         made: list[Tool] = []
         for name, does in told.items():
-            maker, found = BEHAVIOURS.find(does)
+            body = does.removeprefix(NEEDS_APPROVAL)
+            maker, found = BEHAVIOURS.find(body)
             seconds = timeouts.get(name)
             made.append(
                 tool(
@@ -59,6 +60,7 @@ class Workshop:
                     name=name,
                     description=f"The tool {name}.",
                     timeout_seconds=None if seconds is None else seconds * self.scale,
+                    needs_approval=body != does,
                 )
             )
         return made
@@ -67,6 +69,8 @@ class Workshop:
 Maker: TypeAlias = Callable[[Workshop, str, re.Match[str]], Callable[..., Any]]
 
 BEHAVIOURS = Phrases[Maker]("tools")
+NEEDS_APPROVAL = "needs approval; "
+"""Begins what is told of a tool that somebody must allow."""
 VALUES: dict[str, Callable[[], Any]] = {
     "dict  (the class itself)": lambda: dict,
     "a list that contains itself": lambda: _containing_itself(),
@@ -106,13 +110,31 @@ def error_of(told: str) -> BaseException:
 # ---------------------------------------------------------------- return, raise, wait
 
 
-@BEHAVIOURS.says(r"(?:(?:no parameters|sleep (?P<seconds>[\d.]+)); )?return (?!args\.)(?P<value>.*)")
+@BEHAVIOURS.says(r"(?:sleep (?P<seconds>[\d.]+); )?return (?!args\.)(?P<value>.*)")
 def _returns(work: Workshop, name: str, told: re.Match[str]) -> Callable[..., Any]:
-    async def body() -> Any:
-        work.enter(name)
+    async def body(n: int | None = None) -> Any:  # some cases number its calls
+        work.enter(name, **({} if n is None else {"n": n}))
         if told["seconds"]:
             await trio.sleep(work.seconds(told["seconds"]))
         return value_of(told["value"])
+
+    return body
+
+
+@BEHAVIOURS.says(r"no parameters; return (?P<value>.*)")
+def _takes_nothing(work: Workshop, name: str, told: re.Match[str]) -> Callable[..., Any]:
+    async def body() -> Any:
+        work.enter(name)
+        return value_of(told["value"])
+
+    return body
+
+
+@BEHAVIOURS.says(r"delete (\w+)")
+def _deletes(work: Workshop, name: str, told: re.Match[str]) -> Callable[..., Any]:
+    async def body() -> None:
+        work.enter(name)
+        work.written.append(("delete", told[1]))
 
     return body
 
@@ -126,20 +148,33 @@ def _returns_its_argument(work: Workshop, name: str, _told: re.Match[str]) -> Ca
     return body
 
 
-@BEHAVIOURS.says(r"raise (.*)")
+@BEHAVIOURS.says(r"(?:sleep (?P<seconds>[\d.]+); )?raise (?P<error>.*)")
 def _raises(work: Workshop, name: str, told: re.Match[str]) -> Callable[..., Any]:
     async def body() -> None:
         work.enter(name)
-        raise error_of(told[1])
+        if told["seconds"]:
+            await trio.sleep(work.seconds(told["seconds"]))
+        raise error_of(told["error"])
 
     return body
 
 
-@BEHAVIOURS.says(r"await (?:forever|(?P<seconds>\d+) s)")
+@BEHAVIOURS.says(r"await forever|(?:await |sleep )(?P<seconds>\d+)(?: s)?")
 def _waits(work: Workshop, name: str, told: re.Match[str]) -> Callable[..., Any]:
     async def body() -> None:
         work.enter(name)
         await trio.sleep(work.seconds(told["seconds"] or "inf"))
+
+    return body
+
+
+@BEHAVIOURS.says(r"every (\d+) s append to list X, (\d+) times")
+def _keeps_writing(work: Workshop, name: str, told: re.Match[str]) -> Callable[..., Any]:
+    async def body() -> None:
+        work.enter(name)
+        for _ in range(int(told[2])):
+            work.written.append(trio.current_time())
+            await trio.sleep(work.seconds(told[1]))
 
     return body
 

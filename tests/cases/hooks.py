@@ -1,0 +1,147 @@
+"""The hooks of a case, in the words of the cases, as real functions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+import attrs
+import trio
+
+from actors import FailRun, RunResult, StepOverrides
+from actors.agent import StepState
+from protocol.stop import StopState
+
+from .phrases import Phrases
+from .program import HOOKS as SETTINGS
+from .program import Case
+
+
+@attrs.define(eq=False)
+class Kept:
+    """What the hooks of a case were told."""
+
+    checked: list[str] = attrs.field(factory=list[str])
+    """Answers that were checked."""
+    stored: list[RunResult] = attrs.field(factory=list[RunResult])
+    """Results that the end of a run stored; one of a hook that was cut is not here."""
+    asked_to_continue: list[StopState] = attrs.field(factory=list[StopState])
+    """When it was asked whether to go on."""
+
+
+Proceed: TypeAlias = Callable[[], Awaitable[Any]]
+Hook: TypeAlias = tuple[str, Callable[..., Any]]
+"""The setting of the runtime's that it is, and the function."""
+Maker: TypeAlias = Callable[[Kept, re.Match[str]], Hook]
+
+HOOKS = Phrases[Maker]("hooks")
+VARIANT = "_variant"
+"""Ends the name of what stands in a hook's place in a variant of the case."""
+
+
+def hooks_of(program: Case, kept: Kept) -> dict[str, Any]:
+    """The hooks of a program, and its settings that are hooks in the runtime."""
+    told = {name: does for name, does in program.get("hooks", {}).items() if not name.endswith(VARIANT)}
+    config = program.get("config", {})
+    told |= {name: config[name] for name in SETTINGS & config.keys()}
+    made: dict[str, Any] = {}
+    for name, does in told.items():
+        maker, found = HOOKS.find(f"{name}: {does}")
+        setting, hook = maker(kept, found)
+        assert setting not in made, setting
+        made[setting] = hook
+    return made
+
+
+@HOOKS.says(r"prepare_step: from the second step on \(step_number >= 1\): active_tools = \[\]")
+def _hides_the_tools(_kept: Kept, _told: re.Match[str]) -> Hook:
+    def prepare_step(state: StepState) -> StepOverrides | None:
+        return StepOverrides(active_tools=[]) if state.step_number >= 1 else None
+
+    return "prepare_step", prepare_step
+
+
+@HOOKS.says(r"around_tool: try: call tool; except Exception: return '(.*)'")
+def _catches_errors(_kept: Kept, told: re.Match[str]) -> Hook:
+    async def around_tool(_call: Any, proceed: Proceed) -> Any:
+        try:
+            return await proceed()
+        except Exception:  # noqa: BLE001  as the case has it
+            return told[1]
+
+    return "around_tool", around_tool
+
+
+@HOOKS.says(r"around_tool: except BaseException")
+def _catches_everything(_kept: Kept, _told: re.Match[str]) -> Hook:
+    async def around_tool(_call: Any, proceed: Proceed) -> Any:
+        try:
+            return await proceed()
+        except BaseException:  # noqa: BLE001, ASYNC103  a hook that does what no hook may
+            return "error"  # noqa: ASYNC104
+
+    return "around_tool", around_tool
+
+
+@HOOKS.says(r"on_tool_failure: abort run")
+def _fails_the_run(_kept: Kept, _told: re.Match[str]) -> Hook:
+    async def around_tool(_call: Any, proceed: Proceed) -> Any:
+        try:
+            return await proceed()
+        except Exception as error:
+            raise FailRun(error) from error
+
+    return "around_tool", around_tool
+
+
+@HOOKS.says(r"output_check: text must be a JSON object")
+def _checks_for_an_object(kept: Kept, _told: re.Match[str]) -> Hook:
+    def check_answer(text: str) -> str | None:
+        kept.checked.append(text)
+        try:
+            return None if isinstance(json.loads(text), dict) else "It is JSON, but no object."
+        except ValueError:
+            return "It is no JSON."
+
+    return "check_answer", check_answer
+
+
+@HOOKS.says(r"on_run_end: await save_to_store\(\) \(has (\d+) checkpoints\)")
+def _stores(kept: Kept, told: re.Match[str]) -> Hook:
+    async def on_run_end(result: RunResult) -> None:
+        for _ in range(int(told[1])):
+            await trio.lowlevel.checkpoint()
+        kept.stored.append(result)
+
+    return "on_run_end", on_run_end
+
+
+@HOOKS.says(r"on_run_end: await forever")
+def _hangs(_kept: Kept, _told: re.Match[str]) -> Hook:
+    async def on_run_end(_result: RunResult) -> None:
+        await trio.sleep_forever()
+
+    return "on_run_end", on_run_end
+
+
+@HOOKS.says(r"on_run_end: if work is left: continue automatically")
+def _continues(kept: Kept, _told: re.Match[str]) -> Hook:
+    """In the runtime the end of a run only tells of it: what continues a run is asked while it still goes on."""
+
+    def continue_when(state: StopState) -> str:
+        kept.asked_to_continue.append(state)
+        return "continue"
+
+    return "continue_when", continue_when
+
+
+def keeps_books(seconds: float, kept: Kept) -> Callable[[RunResult], Awaitable[None]]:
+    """What a run does at its end, if that takes time."""
+
+    async def on_run_end(result: RunResult) -> None:
+        await trio.sleep(seconds)
+        kept.stored.append(result)
+
+    return on_run_end
