@@ -192,8 +192,12 @@ class Run:
 
     @property
     def open_requests(self) -> tuple[Request, ...]:
-        """The requests that wait for a decision, with `expires_in_seconds` as of when they were made."""
-        return tuple(request for request, _ in self._core.requests.pending() if request.run == self.id)
+        """The requests that wait for a decision, with `expires_in_seconds` as of when they were made.
+
+        Those of sub-agents stand with the run that they all work for.
+        """
+        pending = self._core.requests.pending()
+        return tuple(request for request, _ in pending if not self._core.path or request.run == self.id)
 
     def statistics(self) -> RunStatistics:
         """A frozen look at the run."""

@@ -8,9 +8,9 @@ import pytest
 import trio
 import trio.testing
 
-from actors import Agent, AgentSpec, ContinuationResponse, Run, open_runtime, remote
+from actors import Agent, AgentSpec, ContinuationResponse, Run, external_tool, open_runtime, remote
 from actors.models import Scripted, call, reply
-from protocol.errors import AgentStopped, RunCancelledError
+from protocol.errors import AgentStopped, RunCancelledError, SubmissionRefused
 from protocol.events import AgentFailed, ContinuationResolved
 from protocol.turns import Turn
 
@@ -253,3 +253,23 @@ async def test_a_thousand_idle_agents() -> None:
     assert before == trio.lowlevel.current_statistics().tasks_living
     assert all(agent.stopped.is_set() for agent in agents)
     assert {("agent_spawned", "agent_stopped")} == {tuple(types_of(agent)) for agent in agents}
+
+
+async def test_a_paused_run_is_answered_through_its_runtime(autojump_clock: trio.testing.MockClock) -> None:
+    """Results are given by the run's id; what is not waited for, or not going on, is refused and changes nothing."""
+    mine = external_tool("mine", "The caller's.", {"type": "object", "properties": {}})
+    spec = AgentSpec(model=Scripted([reply("", call("mine", id="c1")), "done"]), tools=[mine])
+    async with open_runtime() as runtime:
+        agent = await runtime.spawn(spec)
+        async with agent.run("go") as run:
+            paused = await run.result()
+            waiting = agent.statistics().state
+            with pytest.raises(SubmissionRefused, match="no run 'r-other' is going on"):
+                runtime.submit("r-other", {"c1": 1})
+            with pytest.raises(SubmissionRefused, match="not waited for: c2; waited for are c1"):
+                runtime.submit(run.id, {"c2": 1})
+            runtime.submit(run.id, {"c1": "given"})
+            result = await run.result()
+
+    assert ("pending_tools", "waiting") == (paused.stopped_by, waiting)
+    assert ("done", "given") == (result.text, result.steps[0].results[0].text)

@@ -187,10 +187,12 @@ def test_its_gate_is_decided_through_the_root(decision: Any) -> None:
     """The question stands in the root's stream with the path; `run.decide` of the root answers it (N1, G9)."""
     team = Team(root=[ask("child", "x"), "seen"], child=[*ROUNDS, "found"])
     replies: list[str] = []
+    open_ones: list[bool] = []
 
     async def act(run: Run) -> None:
         async for event in run:
             if isinstance(event, ContinuationRequired):
+                open_ones.append([request.request for request in run.open_requests] == [event.request])
                 replies.append((await run.decide(event.request, ContinuationResponse(decision))).status)
                 replies.append((await run.decide(event.request, ContinuationResponse(decision))).status)
 
@@ -203,6 +205,7 @@ def test_its_gate_is_decided_through_the_root(decision: Any) -> None:
     (resolved,) = [event for event in events if isinstance(event, ContinuationResolved)]
     status, text = finished(events, "child-x")
 
+    assert [True] == open_ones
     assert (("child",), ("child",)) == (asked.agent_path, resolved.agent_path)
     assert ["accepted", "already_resolved"] == replies
     assert ("ok", decision == "decline") == (status, "reached its limit of 1 rounds of tool calls" in text)
