@@ -184,9 +184,9 @@ async def _stubborn(does: Does, truth: Truth, entered: Entered, child: Any) -> A
 async def _swallow(does: Does, truth: Truth, entered: Entered, child: Any) -> Any:
     try:
         await trio.sleep(5)
-    except trio.Cancelled:
+    except trio.Cancelled:  # noqa: ASYNC103
         entered.how = "swallowed"
-        return "Status: cancelled"
+        return "Status: cancelled"  # noqa: ASYNC104
     return 1
 
 
