@@ -8,44 +8,17 @@ from typing import Any
 import pytest
 import trio
 
-from actors import AgentSpec, Run, RunResult, StepState
-from actors.models.scripted import call, reply
-from protocol.errors import ContextOverflow, HookError, LimitReachedError, ModelError, RunFailedError, SpecError
+from actors import Run, RunResult, StepState
+from protocol.errors import HookError, LimitReachedError, ModelError, RunFailedError, SpecError
 from protocol.events import LimitReached, RunFailed, StepStarted
 from protocol.limits import Counters, LimitState
 from protocol.usage import UNKNOWN_USAGE
+from tests.actors.agent._failing_hooks import HOOKS, spec_with
 from tests.support.play import event_of, play
 from tests.support.scripts import Bench, calls_while_on
 from tests.support.specs import agent
 
 SECRET = RuntimeError("k3y")
-CALL = reply("Let me look.", call("t", {}, id="a"))
-OVERFLOW = ContextOverflow("too long", status=400)
-
-# Each hook, the script that leads to it after one round, and how many calls are asked before.
-HOOKS: dict[str, tuple[list[Any], int]] = {
-    "prepare_call": ([CALL, "done"], 1),
-    "prepare_step": ([CALL, "done"], 1),
-    "check_answer": ([CALL, "done"], 2),
-    "continue_when": ([CALL, "done"], 2),
-    "on_context_overflow": ([CALL, OVERFLOW], 2),
-}
-
-
-def after_one_round(name: str, act: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A hook that does nothing in the first step."""
-
-    def hook(seen: Any) -> Any:
-        if getattr(seen, "step_number", 1) == 0 and name.startswith("prepare"):
-            return seen if name == "prepare_call" else None
-        return act(seen)
-
-    return hook
-
-
-def spec_with(name: str, act: Callable[[Any], Any], **options: Any) -> AgentSpec:
-    script, _ = HOOKS[name]
-    return agent(list(script), Bench().tool(), **{name: after_one_round(name, act)}, **options)
 
 
 def raises(error: BaseException) -> Callable[[Any], Any]:

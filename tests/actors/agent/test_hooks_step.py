@@ -14,40 +14,12 @@ from protocol.model import ModelRequest, Profile
 from protocol.prune import prune_messages
 from protocol.turns import Message, ToolMessage, UserMessage
 from protocol.usage import Usage
+from tests.actors.agent._step_hooks import SUMMARY, At, spec_with, three_calls
 from tests.support.play import Played, play
 from tests.support.scripts import Bench, calls_until
 from tests.support.specs import agent
 
-SUMMARY = UserMessage("What was said before, in short.")
 OTHER = Bench().tool("other")
-
-
-class At:
-    """A `prepare_step` that returns these overrides at one step, and keeps what it is given."""
-
-    def __init__(self, step: int, overrides: StepOverrides | None) -> None:
-        self.seen: list[StepState] = []
-        self._step = step
-        self._overrides = overrides
-
-    def __call__(self, state: StepState) -> StepOverrides | None:
-        self.seen.append(state)
-        return self._overrides if state.step_number == self._step else None
-
-
-def spec_with(hook: Any, model: Scripted, **options: Any) -> AgentSpec:
-    settings: dict[str, Any] = {
-        "system": "Be exact.",
-        "temperature": 0.5,
-        "max_tokens": 100,
-        "provider_options": {"seed": 1, "top_p": 0.9},
-        **options,
-    }
-    return agent(model, Bench().tool(), prepare_step=hook, **settings)
-
-
-def three_calls() -> Scripted:
-    return Scripted([reply("", call("t", {}, id="a")), reply("", call("t", {}, id="b")), "done"])
 
 
 def test_it_sees_where_the_run_stands() -> None:

@@ -7,37 +7,16 @@ from typing import Any
 import pytest
 import trio
 
-from actors import Run, external_tool
+from actors import Run
 from actors.models.scripted import call, reply
-from actors.tools import Tool
 from protocol.errors import RunOver, SubmissionRefused
 from protocol.events import PendingCall, RunFinished, RunPaused, RunResumed, ToolFinished
 from protocol.result import RunResult
+from tests.actors.agent._pauses import asker, asks, gives
 from tests.support.deciders import results, statuses
 from tests.support.play import event_of, play
 from tests.support.scripts import Bench
 from tests.support.specs import agent
-
-
-def asker(name: str = "ask", **options: Any) -> Tool:
-    """A tool without a body."""
-    parameters = {"type": "object", "properties": {"q": {"type": "string"}}}
-    return external_tool(name, "Ask the caller.", parameters, **options)
-
-
-def asks(*ids: str, then: Any = "ok") -> list[Any]:
-    """A script: one turn with these calls of `ask`, then an answer."""
-    return [reply("", *[call("ask", {"q": f"{id}?"}, id=id) for id in ids]), then]
-
-
-def gives(**values: Any) -> Any:
-    """What goes on beside a run: at its pause, submit these results."""
-
-    async def act(run: Run) -> None:
-        await event_of(run, RunPaused)
-        run.submit(values)
-
-    return act
 
 
 def test_the_run_pauses_at_a_callers_own_tool_and_goes_on_with_its_result() -> None:

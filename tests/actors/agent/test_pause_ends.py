@@ -7,36 +7,15 @@ from typing import Any
 import pytest
 import trio
 
-from actors import FailRun, Run, StopState, external_tool, has_tool_call
+from actors import FailRun, Run, StopState, has_tool_call
 from actors.models.scripted import call, reply
-from actors.tools import Tool
 from protocol.errors import RunCancelledError
 from protocol.events import RunFinished, RunPaused, RunResumed
+from tests.actors.agent._pauses import asker, asks, gives
 from tests.support.deciders import results, statuses
 from tests.support.play import Played, Stage, event_of, perform, play
 from tests.support.scripts import Bench
 from tests.support.specs import APPROVE, Answers, agent
-
-
-def asker(name: str = "ask", **options: Any) -> Tool:
-    """A tool without a body."""
-    parameters = {"type": "object", "properties": {"q": {"type": "string"}}}
-    return external_tool(name, "Ask the caller.", parameters, **options)
-
-
-def asks(*ids: str, then: Any = "ok") -> list[Any]:
-    """A script: one turn with these calls of `ask`, then an answer."""
-    return [reply("", *[call("ask", {"q": f"{id}?"}, id=id) for id in ids]), then]
-
-
-def gives(**values: Any) -> Any:
-    """What goes on beside a run: at its pause, submit these results."""
-
-    async def act(run: Run) -> None:
-        await event_of(run, RunPaused)
-        run.submit(values)
-
-    return act
 
 
 def test_stop_while_paused_ends_the_run_with_what_was_given() -> None:

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import trio
 import trio.testing
 
-from actors import AgentSpec, RunResult, StepOverrides
+from actors import RunResult, StepOverrides
 from actors.models.scripted import call, reply
 from protocol.errors import RunCancelledError
 from protocol.events import StepFinished
 from protocol.result import StepResult
 from protocol.turns import ToolMessage, UserMessage
+from tests.actors.agent._stepping import asked, settle, two_rounds
 from tests.support.play import Stage, perform
 from tests.support.scripts import Bench, calls_until, calls_while_on
 from tests.support.specs import agent
 from tests.support.strict import StrictModel
-
-
-def asked(spec: AgentSpec) -> int:
-    """How many requests the agent's model has had."""
-    assert isinstance(spec.model, StrictModel)
-    return len(spec.model.asked)
-
-
-def two_rounds(**options: Any) -> AgentSpec:
-    return agent(calls_until(2), Bench().tool(), **options)
-
-
-async def settle() -> None:
-    """Let everything go on that can, for a long time."""
-    await trio.sleep(100)
-    await trio.testing.wait_all_tasks_blocked()
 
 
 def test_no_model_call_is_made_before_the_next_step_is_asked_for() -> None:
