@@ -318,9 +318,9 @@ class Agent:
         try:
             await run_star(core, self._threads, driver)
         finally:
-            # The hook's own bound is shorter: that it was too slow is told.
-            with trio.move_on_after(core.spec.callback_timeout_seconds + 1, shield=True):
-                if core.spec.on_run_end is not None:
+            if core.spec.on_run_end is not None:
+                # The hook's own bound is shorter: that it was too slow is told.
+                with trio.move_on_after(core.spec.callback_timeout_seconds + 1, shield=True):
                     await self._tell_end(core)
             core.closed.set()
             self._turn.release_on_behalf_of(owner)
