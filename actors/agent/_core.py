@@ -7,27 +7,26 @@ from typing import Any
 import attrs
 import trio
 
-from protocol.errors import PriceUnknown
-from protocol.estimate import Estimator, turn_tokens
+from protocol.estimate import Estimator
 from protocol.events import LimitReached, RunResumed, RunStarted, StepFinished, ToolFinished, Warned
 from protocol.history import History
 from protocol.ledger import Account
 from protocol.limits import LimitState
-from protocol.model import Model, ModelRequest, ToolDefinition
+from protocol.model import ToolDefinition
 from protocol.normalise import Arguments, parse_arguments
 from protocol.requests import Ended, RequestTable
 from protocol.result import RunResult, StepResult
 from protocol.run import RunEnd, RunState, result_of
-from protocol.spending import Spending
 from protocol.stop import StopCondition
 from protocol.stopwatch import Activity
 from protocol.text import clean
 from protocol.turns import AssistantMessage, ReasoningPart, ToolCall, ToolResult, ToolStatus, Turn, UserMessage
-from protocol.usage import UNKNOWN_USAGE, Usage
+from protocol.usage import Usage
 
 from ..eventlog import RunLog
 from ..journal import Journal
 from ..tools import Tool
+from ._charges import settle_ledger
 from ._hooks import StepOverrides
 from ._spec import AgentSpec
 
@@ -162,45 +161,6 @@ class RunCore:
         """US dollars that the run and all it started have cost, the turn in hand included; `None`: unknown."""
         return self.account.cost
 
-    def estimate_of(self, request: ModelRequest, model: Model) -> int:
-        """Input tokens of a request, before anybody has counted them; 0 where nothing needs to know."""
-        if self.spec.prices is None and not self.account.holds_amounts:
-            return 0
-        count = model.profile.count_tokens
-        return count(request) if count is not None else self.estimator.request(request, self.history.view())
-
-    def amounts_of(self, request: ModelRequest, model: Model, input_tokens: int) -> tuple[int, float]:
-        """Tokens and US dollars to hold for a request (B1). Raises `PriceUnknown` where cost is limited."""
-        prices, output = self.spec.prices, request.max_tokens or 0
-        cost = None
-        if prices is not None:
-            cost = prices.estimate(model.name, input_tokens=input_tokens, output_tokens=output)
-        if cost is None and self.account.limits_cost:
-            raise PriceUnknown(
-                f"the price of model {model.name!r} is unknown and the cost is limited: give prices= one for it"
-            )
-        return input_tokens + output, cost or 0.0
-
-    def spending_of(self, usage: Usage, turn: Turn | None, model: str, input_tokens: int) -> Spending:
-        """What a call used, as it is booked: what it did not report is charged as an estimate (B3)."""
-        prices = self.spec.prices
-        if prices is None and not self.account.holds_amounts:
-            return Spending(usage)
-        cost = prices.cost(model, usage) if prices is not None else None
-        if usage.complete:
-            return Spending(usage, cost)
-        output = turn_tokens(turn) if turn is not None else 0
-        tokens = max(0, input_tokens + output - usage.total_tokens)
-        guess = prices.estimate(model, input_tokens=input_tokens, output_tokens=output) if prices is not None else None
-        return Spending(usage, cost, tokens, 0.0 if cost is not None else guess or 0.0)
-
-    def book(self, turn: Turn, model: str) -> None:
-        """Book what the call in flight used, at once: what its tools start draws on what is left."""
-        state = self.state
-        state.spent = self.spending_of(turn.usage, turn, model, self.estimate)
-        self.account.settle(state.reservation, state.spent)
-        state.reservation = 0
-
     def start(self) -> None:
         """Store the prompt and emit the first event."""
         state = self.state
@@ -221,7 +181,7 @@ class RunCore:
         if state.turn is not None:
             self.hold(state.turn)
         else:
-            self.settle_ledger()  # a call that was in flight counts if it had been sent; it is made again as a new one
+            settle_ledger(self)  # a call that was in flight counts if it had been sent; it is made again as a new one
             state.spent = None
         asked = self.calls if state.final is None else ()
         requests = [*([state.open_request] if state.open_request is not None else []), *state.approvals.values()]
@@ -324,18 +284,6 @@ class RunCore:
             cost=self.cost,
             elapsed_seconds=self.elapsed_seconds,
         )
-
-    def settle_ledger(self) -> None:
-        """Settle what was sent, give back what was not: also a grant that its asker never came to see."""
-        state = self.state
-        for number in self.account.open_reservations:
-            if number == state.reservation and state.sent:
-                self.account.settle(
-                    number, self.spending_of(UNKNOWN_USAGE, None, self.acting.model.name, self.estimate)
-                )
-            else:
-                self.account.release(number)
-        state.reservation = 0
 
     def stir_steps(self) -> None:
         """A step has ended, or the next one has been asked for."""

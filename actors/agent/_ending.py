@@ -13,6 +13,7 @@ from protocol.run import Cancelled, Failed, Finished, RunEnd
 from protocol.text import clean, is_visible
 from protocol.turns import AssistantMessage, TextPart, ToolCall, ToolResult
 
+from ._charges import settle_ledger
 from ._core import RunCore
 
 __all__ = ("TIME_TEXT", "finish")
@@ -38,7 +39,7 @@ def finish(core: RunCore, end: RunEnd) -> None:
     _settle_turn(core)
     for message in state.steering:
         core.log.emit(MessageDropped(run=core.run, agent_path=core.path, message=message.id, reason="the run ended"))
-    core.settle_ledger()
+    settle_ledger(core)
     core.account.leave_tools(core.bodies_allowed)
     core.bodies_allowed = 0
     result = core.result = core.result_at(end)

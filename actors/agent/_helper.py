@@ -10,6 +10,7 @@ from protocol.text import clean, is_visible
 from protocol.turns import Turn, UserMessage
 from protocol.usage import UNKNOWN_USAGE
 
+from ._charges import amounts_of, estimate_of, spending_of
 from ._context import current_run
 from ._core import RunCore
 
@@ -31,8 +32,8 @@ async def ask_model(
     model = model or core.acting.model
     account = Account(new_id("helper"), parents=(core.account,))
     request = ModelRequest(messages=(UserMessage(clean(prompt)),), system=system, max_tokens=max_tokens)
-    estimate = core.estimate_of(request, model)
-    amounts = core.amounts_of(request, model, estimate)
+    estimate = estimate_of(core, request, model)
+    amounts = amounts_of(core, request, model, estimate)
     grant = account.reserve()
     refused = grant.refused or account.hold(grant.number, *amounts)
     if refused is not None:
@@ -59,7 +60,7 @@ async def ask_model(
     finally:
         if reply is not None or sent:
             usage = reply.usage if reply is not None else UNKNOWN_USAGE
-            account.settle(grant.number, core.spending_of(usage, reply, model.name, estimate))
+            account.settle(grant.number, spending_of(core, usage, reply, model.name, estimate))
         else:
             account.release(grant.number)
     return turn

@@ -16,6 +16,7 @@ from protocol.normalise import normalise
 from protocol.turns import TextPart, Turn
 
 from ..kit import Ask, Mailbox
+from ._charges import book
 from ._core import RunCore
 from ._foreign import FOREIGN, as_failure
 
@@ -71,7 +72,7 @@ class Session:
             if heard is None and state.sent:  # failed or cut, without a word of what it used
                 heard = Turn((TextPart("".join(state.shown)),))
             if heard is not None:
-                core.book(heard, model.name)
+                book(core, heard, model.name)
         turn, arguments = normalise(turn, knows_call=core.history.knows_call, max_calls=profile.max_calls_per_turn)
         core.arguments = arguments
         message.reply.set(turn)

@@ -14,6 +14,7 @@ from protocol.turns import Turn, UserMessage
 
 from ._budget import Reserve
 from ._callbacks import EndRun, call_hook, failed
+from ._charges import amounts_of, estimate_of, settle_ledger
 from ._core import RunCore
 from ._final import end_without_call, prepare_final
 from ._gate import stopped
@@ -80,10 +81,10 @@ def _deliver_steering(core: RunCore) -> None:
 
 def _hold(core: RunCore, request: ModelRequest, model: Model) -> None:
     """Hold the tokens and the cost of the request that is about to leave; one that is too big is not sent (B1)."""
-    core.estimate = core.estimate_of(request, model)
+    core.estimate = estimate_of(core, request, model)
     if not core.account.holds_amounts:
         return
-    tokens, cost = core.amounts_of(request, model, core.estimate)
+    tokens, cost = amounts_of(core, request, model, core.estimate)
     lacking = core.account.hold(core.state.reservation, tokens, cost)
     if lacking is not None:
         core.account.release(core.state.reservation)
@@ -101,7 +102,7 @@ async def _ask_shorter(
     shorter = await _shortened(core, request)
     if shorter is None:
         raise refusal
-    core.settle_ledger()
+    settle_ledger(core)
     state = core.state
     grant = await services.budget.ask(Reserve())
     state.reservation, state.sent = grant.number, False
