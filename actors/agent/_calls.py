@@ -97,10 +97,13 @@ def _round(core: RunCore, decision: ContinuationResolved | None) -> list[ToolCal
 def _goes_on_after(core: RunCore) -> bool:
     """Whether a used-up allowance of tool calls leads to a final call or to the gate, and not to the end (B4)."""
     spec, account = core.spec, core.account
-    if "tool_calls" in spec.gate_on:  # the gate can raise the run's own limit, as far as those above it allow
-        most, ceiling = account.limits.max_tool_calls, account.ceiling("tool_calls")
-        return most is not None and account.tool_calls >= most and (ceiling is None or ceiling > 0)
-    return spec.tool_iteration_limit_finalization is not None and "tool_calls" not in core.state.unfinalized
+    if spec.tool_iteration_limit_finalization is not None and "tool_calls" not in core.state.unfinalized:
+        return True
+    if "tool_calls" not in spec.gate_on:
+        return False
+    # The gate can raise the run's own limit, as far as those above it allow.
+    most, ceiling = account.limits.max_tool_calls, account.ceiling("tool_calls")
+    return most is not None and account.tool_calls >= most and (ceiling is None or ceiling > 0)
 
 
 async def _run_decided(core: RunCore, services: Services, ready: list[Ready]) -> None:
