@@ -105,7 +105,7 @@ def test_one_module_names_the_http_client() -> None:
     """The client has a fault under cancellation that is worked around in one place only."""
     users = {name_of(path) for path in modules("actors") if any(name == "httpx" for name, _ in imports_of(path))}
 
-    assert {"actors.models._http"} == users
+    assert {"actors.models.wire._http"} == users
 
 
 @pytest.mark.parametrize("path", modules("actors", "protocol"), ids=name_of)

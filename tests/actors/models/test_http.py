@@ -9,8 +9,8 @@ import pytest
 import trio
 import trio.testing
 
-from actors.models import _http, _reading
-from actors.models._http import HttpStatistics
+from actors.models.wire import _http, _reading
+from actors.models.wire._http import HttpStatistics
 from protocol.errors import ModelError, ModelRefused, ModelReplyError, ModelTimeout, ModelUnreachable
 from protocol.model import ModelEvent, RequestSent, TextDelta
 from protocol.turns import TextPart, Turn

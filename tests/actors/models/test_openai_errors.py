@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from actors.models._endpoint import Endpoint
-from actors.models._refusals import refusal_of_status
+from actors.models.wire._endpoint import Endpoint
+from actors.models.wire._refusals import refusal_of_status
 from protocol.errors import ContextOverflow, ModelAuthError, ModelRateLimited, ModelRefused, ModelServerError
 
 HERE = Endpoint.of(

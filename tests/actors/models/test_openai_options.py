@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.models._chat_request import encode_request
+from actors.models.openai._chat_request import encode_request
 from protocol.errors import SpecError
 from protocol.model import ForceTool, ModelRequest, ToolChoice, ToolDefinition
 from protocol.turns import UserMessage

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.models._chat_reply import ChatReply, finish_of
-from actors.models._endpoint import Endpoint
-from actors.models._sse import EventStreamDecoder
+from actors.models.openai._chat_reply import ChatReply, finish_of
+from actors.models.wire._endpoint import Endpoint
+from actors.models.wire._sse import EventStreamDecoder
 from protocol.errors import ModelError, ModelRateLimited, ModelReplyError, ModelServerError
 from protocol.turns import ReasoningPart, TextPart, ToolCall, Turn
 from protocol.usage import Usage

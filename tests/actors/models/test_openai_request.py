@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors.models._chat_request import check_extra_body, encode_request
+from actors.models.openai._chat_request import check_extra_body, encode_request
 from protocol.errors import SpecError
 from protocol.model import ModelRequest, ToolDefinition
 from protocol.turns import (

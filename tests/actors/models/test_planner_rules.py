@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.models._planner_rules import Audit, Lookup, Narrowing, Wish, read_wish
+from actors.models.planner._rules import Audit, Lookup, Narrowing, Wish, read_wish
 
 
 @pytest.mark.parametrize(

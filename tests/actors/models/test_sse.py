@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from actors.models._sse import EventStreamDecoder, EventTooLargeError, ServerSentEvent
+from actors.models.wire._sse import EventStreamDecoder, EventTooLargeError, ServerSentEvent
 
 
 def decode(*chunks: bytes | str, max_event_bytes: int = 1000) -> list[ServerSentEvent]:

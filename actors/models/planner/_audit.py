@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import attrs
 
-from ._planner_rules import Audit, Narrowing
-from ._planner_seen import Ask, Seen
-from ._planner_tools import Count, Found, Listing, Match, ask_count, ask_list, ask_search, read
+from ._rules import Audit, Narrowing
+from ._seen import Ask, Seen
+from ._tools import Count, Found, Listing, Match, ask_count, ask_list, ask_search, read
 
 __all__ = ("LEFT_OUT", "MARKS", "Survey", "survey")
 

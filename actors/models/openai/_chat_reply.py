@@ -16,11 +16,8 @@ from protocol.text import clean
 from protocol.turns import Finish, Part, ReasoningPart, TextPart, Turn
 from protocol.usage import Usage
 
+from ..wire import Endpoint, ServerSentEvent, fault_in, items, mapping, number, parse, refusal, string
 from ._chat_calls import CallAssembler, StrayFragmentError
-from ._endpoint import Endpoint
-from ._json import items, mapping, number, parse, string
-from ._refusals import fault_in, refusal
-from ._sse import ServerSentEvent
 
 __all__ = ("ChatReply", "finish_of")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from ._planner_audit import LEFT_OUT, MARKS, Survey
-from ._planner_rules import Lookup, Narrowing
-from ._planner_tools import Count, Found, Listing, Page, read
+from ._audit import LEFT_OUT, MARKS, Survey
+from ._rules import Lookup, Narrowing
+from ._tools import Count, Found, Listing, Page, read
 
 __all__ = ("answer_text", "progress_text", "report_text")
 

@@ -20,11 +20,11 @@ from protocol.model import CallDelta, ModelEmit, ModelRequest, Profile, RequestS
 from protocol.turns import AssistantMessage, Finish, Part, TextPart, ToolCall, Turn, calls_of
 from protocol.usage import NO_USAGE
 
-from ._planner_audit import survey
-from ._planner_report import answer_text, progress_text, report_text
-from ._planner_rules import Audit, Lookup
-from ._planner_seen import Ask, Seen, see
-from ._planner_tools import ask_count, ask_list, ask_read, ask_search
+from ._audit import survey
+from ._report import answer_text, progress_text, report_text
+from ._rules import Audit, Lookup
+from ._seen import Ask, Seen, see
+from ._tools import ask_count, ask_list, ask_read, ask_search
 
 __all__ = ("BANNER", "Planner")
 

@@ -14,7 +14,7 @@ import attrs
 
 from protocol.turns import AssistantMessage, Message, ToolMessage, ToolResult, UserMessage, calls_of
 
-from ._planner_rules import Narrowing, Task, Wish, read_wish
+from ._rules import Narrowing, Task, Wish, read_wish
 
 __all__ = ("Ask", "Seen", "see")
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ._planner_seen import Ask
+from ._seen import Ask
 
 __all__ = (
     "FILE_TOOLS",

@@ -18,7 +18,7 @@ from protocol.model import CallDelta
 from protocol.text import clean
 from protocol.turns import ToolCall
 
-from ._json import mapping, number, parse, string
+from ..wire import mapping, number, parse, string
 
 __all__ = ("CallAssembler", "StrayFragmentError")
 
