@@ -19,6 +19,7 @@ OnwardError
       ContextOverflow                    the request is longer than the model's context window
       ModelServerError                   5xx
     ModelReplyError                    the answer is not what the wire format says
+    ContinuationInterrupted            a decode that was being continued broke off; it can be resumed by hand
   PriceUnknown                       the cost is limited, and the model has no price
   SubmissionRefused (ValueError)     results given to a paused run do not answer what it waits for; nothing was taken
   ToolError                          raised by a tool: its text becomes the call's error result
@@ -37,9 +38,10 @@ OnwardError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .model import InterruptReason
     from .result import RunResult
     from .turns import Turn
 
@@ -52,6 +54,7 @@ __all__ = (
     "ApprovalProviderError",
     "AskCycle",
     "ContextOverflow",
+    "ContinuationInterrupted",
     "ContinuationProviderError",
     "FailRun",
     "HookError",
@@ -123,12 +126,21 @@ class AskCycle(OnwardError):
 class ModelError(OnwardError):
     """A model call failed."""
 
-    def __init__(self, message: str, *, partial: Turn | None = None, retryable: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        partial: Turn | None = None,
+        retryable: bool = False,
+        retry_after_seconds: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.partial = partial
         """What of the reply had arrived, if anything."""
         self.retryable = retryable
         """Whether the same request may succeed later."""
+        self.retry_after_seconds = retry_after_seconds
+        """How long the server asked to be left alone, if it did."""
 
 
 class ModelUnreachable(ModelError):
@@ -142,8 +154,16 @@ class ModelTimeout(ModelError):
 class ModelRefused(ModelError):
     """The server refused the request."""
 
-    def __init__(self, message: str, *, status: int, partial: Turn | None = None, retryable: bool = False) -> None:
-        super().__init__(message, partial=partial, retryable=retryable)
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        partial: Turn | None = None,
+        retryable: bool = False,
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(message, partial=partial, retryable=retryable, retry_after_seconds=retry_after_seconds)
         self.status = status
         """The HTTP status, or the one named in the body."""
 
@@ -166,6 +186,68 @@ class ModelServerError(ModelRefused):
 
 class ModelReplyError(ModelError):
     """The server's answer is not what the wire format says: is the address that of a compatible server?"""
+
+
+class ContinuationInterrupted(ModelError):
+    """A decode that was being continued broke off. What it had produced is in `partial`, and it can go on by hand.
+
+    It can be pickled, and written as JSON by `as_dict()`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: InterruptReason,
+        token: str | None,
+        interaction_id: str | None = None,
+        continuation_ids: tuple[str, ...] = (),
+        interaction: dict[str, Any] | None = None,
+        usage: dict[str, Any] | None = None,
+        hops: int = 0,
+        partial: Turn | None = None,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message, partial=partial, retryable=retryable)
+        self.reason: InterruptReason = reason
+        self.token = token
+        """What resumes the decode; output that came after it was handed out is made again."""
+        self.interaction_id = interaction_id
+        """The interaction that issued the token; `None` where the provider stores nothing."""
+        self.continuation_ids = continuation_ids
+        """All interactions up to here, in order."""
+        self.interaction = interaction
+        """The hops merged, in the provider's own form."""
+        self.usage = usage
+        """The usage of all hops, in the provider's own form."""
+        self.hops = hops
+        """Requests that came to their end."""
+
+    def resume_kwargs(self) -> dict[str, Any]:
+        """The arguments that continue the decode; without an `interaction_id`, give the original `input` as well."""
+        given = {"continuation_token": self.token, "previous_interaction_id": self.interaction_id}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but `partial` and the cause, as JSON can hold it."""
+        return {
+            "message": str(self),
+            "reason": self.reason,
+            "token": self.token,
+            "interaction_id": self.interaction_id,
+            "continuation_ids": list(self.continuation_ids),
+            "interaction": self.interaction,
+            "usage": self.usage,
+            "hops": self.hops,
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        more = {"continuation_ids": self.continuation_ids, "partial": self.partial, "retryable": self.retryable}
+        return _interrupted, (self.as_dict() | more,)
+
+
+def _interrupted(fields: dict[str, Any]) -> ContinuationInterrupted:
+    return ContinuationInterrupted(fields.pop("message"), **fields)
 
 
 class ToolError(OnwardError):

@@ -24,11 +24,12 @@ class Outcome:
 
     kind: OutcomeKind
     cut: bool = False
-    """Cut by a token limit: none of its calls may run, whole ones neither."""
+    """Cut by a token limit, or by a server that paused: none of its calls may run, whole ones neither."""
     detail: str = ""
     """For `empty`, `malformed` and `failed`: what was wrong, in words."""
 
 
+_CUT = {"length", "paused"}
 _CALLS = Outcome("calls")
 _ANSWER = Outcome("answer")
 
@@ -43,11 +44,11 @@ def outcome_of(turn: Turn, max_tokens: int | None = None) -> Outcome:
     if turn.end == "lost":
         return Outcome("failed", detail="the reply broke off before its end")
     if calls:
-        if turn.finish == "length" or _cap_cut_a_call(turn, calls, max_tokens):
+        if turn.finish in _CUT or _cap_cut_a_call(turn, calls, max_tokens):
             return Outcome("calls", cut=True)
         return _CALLS
     match turn.finish:
-        case "length":
+        case "length" | "paused":
             return Outcome("truncated", cut=True)
         case "content_filter":
             return Outcome("blocked", detail=turn.raw_finish or "content_filter")

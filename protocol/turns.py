@@ -19,6 +19,7 @@ __all__ = (
     "AssistantMessage",
     "Ending",
     "Finish",
+    "Hop",
     "Message",
     "OpaquePart",
     "Part",
@@ -29,6 +30,7 @@ __all__ = (
     "ToolResult",
     "ToolStatus",
     "Turn",
+    "Unfinished",
     "UserMessage",
     "calls_of",
     "text_of",
@@ -37,8 +39,9 @@ __all__ = (
 ToolStatus: TypeAlias = Literal["ok", "error", "timed_out", "interrupted", "denied", "discarded", "not_run"]
 """How a call ended. The body was entered for `ok`, `timed_out`, `interrupted` and some `error`; never for the rest."""
 
-Finish: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "malformed", "other"]
-"""A finish reason in the field's common words; `other` is one that the model's profile does not know."""
+Finish: TypeAlias = Literal["stop", "tool_calls", "length", "paused", "content_filter", "malformed", "other"]
+"""A finish reason in the field's common words; `other` is one that the model's profile does not know. `paused`: the
+server interrupted its own work and goes on when the turn is sent back."""
 
 Ending: TypeAlias = Literal["complete", "lost"]
 """Whether the reply ended by its format's own end signal, or broke off."""
@@ -123,6 +126,29 @@ Message: TypeAlias = UserMessage | AssistantMessage | ToolMessage
 """One message of the conversation."""
 
 
+class Hop(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One request of a decode that was continued."""
+
+    interaction: str | None
+    """The vendor's id of the response."""
+    status: str
+    """The vendor's word for how it ended; `lost` for a hop that broke off."""
+    usage: Usage
+    strategy: str = "token"
+    """How it went on from the hop before; of the first hop, how it was to be continued."""
+
+
+class Unfinished(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A decode that was not continued, and what it takes to do that by hand."""
+
+    token: str
+    """The provider's continuation token."""
+    owner: str | None = None
+    """The id of the interaction that issued the token; `None` where nothing is stored."""
+    ids: tuple[str, ...] = ()
+    """The ids of all interactions up to here, in order."""
+
+
 @attrs.frozen
 class Turn:
     """One reply of a model, read to its end or to where it broke off."""
@@ -137,6 +163,12 @@ class Turn:
     """The vendor's id of the response."""
     dropped_calls: int = 0
     """Calls beyond the limit per turn that were cut off when the turn was read."""
+    hops: tuple[Hop, ...] = ()
+    """The requests that it took, where it took several; `usage` is their sum."""
+    unfinished: Unfinished | None = None
+    """What resumes the decode, where the provider would go on and was not asked to."""
+    context_tokens: int | None = None
+    """Input tokens of the last hop, where there were several: `usage` counts the prompt once for each."""
 
     @property
     def text(self) -> str:

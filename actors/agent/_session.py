@@ -8,9 +8,29 @@ import attrs
 import trio
 
 from protocol.errors import ModelError, ModelReplyError
-from protocol.events import ContentDelta, ReasoningDelta, ToolCallDelta
+from protocol.events import (
+    ContentDelta,
+    HopFinished,
+    HopStarted,
+    ModelRetry,
+    ReasoningDelta,
+    Rollback,
+    ToolCallDelta,
+)
 from protocol.ids import new_id
-from protocol.model import CallDelta, Model, ModelEmit, ModelEvent, ModelRequest, RequestSent, TextDelta
+from protocol.model import (
+    CallDelta,
+    HopBegan,
+    HopEnded,
+    Model,
+    ModelEmit,
+    ModelEvent,
+    ModelRequest,
+    RequestSent,
+    Retrying,
+    TextDelta,
+    Undone,
+)
 from protocol.model import ReasoningDelta as ReasoningPiece
 from protocol.normalise import normalise
 from protocol.turns import TextPart, Turn
@@ -100,5 +120,40 @@ class Session:
                     )
                 case RequestSent():
                     state.sent = True
+                case Undone():
+                    shown[:] = ["".join(shown)[: event.text]]
+                    core.log.emit(
+                        Rollback(
+                            run=core.run,
+                            agent_path=core.path,
+                            message=message,
+                            to=event.text,
+                            reasoning_to=event.reasoning,
+                            calls_to=event.calls,
+                        )
+                    )
+                case Retrying() | HopBegan() | HopEnded():
+                    core.log.emit(_course_event(core, event))
 
         return emit
+
+
+def _course_event(core: RunCore, event: Retrying | HopBegan | HopEnded) -> ModelRetry | HopStarted | HopFinished:
+    """How a call that takes several requests is getting on."""
+    run, path = core.run, core.path
+    match event:
+        case Retrying():
+            return ModelRetry(
+                run=run, agent_path=path, attempt=event.attempt, seconds=event.seconds, reason=event.reason
+            )
+        case HopBegan():
+            return HopStarted(run=run, agent_path=path, hop=event.hop, strategy=event.strategy)
+        case HopEnded():
+            return HopFinished(
+                run=run,
+                agent_path=path,
+                hop=event.hop,
+                interaction=event.interaction,
+                status=event.status,
+                usage=event.usage,
+            )

@@ -89,10 +89,15 @@ class HopFinished(RunEvent, frozen=True, kw_only=True):
 
 
 class Rollback(RunEvent, frozen=True, kw_only=True):
-    """What was shown of a message beyond its first `to` characters is void: it will be sent again."""
+    """What was shown of a message beyond these marks is void: it will be sent again."""
 
     message: str
     to: int
+    """Characters of visible text that stand."""
+    reasoning_to: int = 0
+    """Characters of reasoning that stand."""
+    calls_to: int = 0
+    """Tool calls that stand: deltas with a smaller `index`."""
 
 
 class ModelRetry(RunEvent, frozen=True, kw_only=True):
@@ -121,7 +126,7 @@ class StepFinished(RunEvent, frozen=True, kw_only=True):
 
 
 class UsageReport(RunEvent, frozen=True, kw_only=True, tag="usage"):
-    """The run's usage so far."""
+    """The run's usage so far, when it has changed and no `step_finished` says so: a hop or a helper's call has ended."""
 
     usage: Usage
     cost: float | None

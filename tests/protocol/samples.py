@@ -81,7 +81,7 @@ SAMPLES: tuple[Event, ...] = (
     HandedOff(run=R, agent_path=PATH, agent="b", model="m2"),
     HopStarted(run=R, agent_path=PATH, hop=1, strategy="resend"),
     HopFinished(run=R, agent_path=PATH, hop=1, interaction="i1", status="completed", usage=USAGE),
-    Rollback(run=R, agent_path=PATH, message="m1", to=4),
+    Rollback(run=R, agent_path=PATH, message="m1", to=4, reasoning_to=1, calls_to=1),
     ModelRetry(run=R, agent_path=PATH, attempt=2, seconds=0.5, reason="overloaded"),
     Warned(run=R, agent_path=PATH, code="c", text="t", call="c1"),
     StepFinished(run=R, agent_path=PATH, step=1, finish_reason="stop", usage=USAGE, dropped_calls=2),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 import re
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from protocol import errors
 from protocol.errors import (
     ContextOverflow,
+    ContinuationInterrupted,
     FailRun,
     ModelError,
     ModelRefused,
@@ -93,3 +96,25 @@ def test_a_run_may_be_failed_with_a_text() -> None:
 def test_a_refused_submission_is_a_wrong_value() -> None:
     """Who checks what comes from outside catches it as a `ValueError`."""
     assert issubclass(SubmissionRefused, ValueError)
+
+
+def test_an_interruption_can_be_pickled_and_written_down() -> None:
+    """What resumes a decode outlives the process: nothing of it is lost on the way."""
+    error = ContinuationInterrupted(
+        "the connection broke",
+        reason="transport",
+        token="tk2",
+        interaction_id="i2",
+        continuation_ids=("i1", "i2"),
+        interaction={"id": "i2", "steps": []},
+        usage={"total_tokens": 7},
+        hops=1,
+        partial=Turn((TextPart("half"),)),
+        retryable=True,
+    )
+
+    copy = pickle.loads(pickle.dumps(error))
+
+    assert error.as_dict() == copy.as_dict() == json.loads(json.dumps(error.as_dict()))
+    assert (error.partial, True) == (copy.partial, copy.retryable)
+    assert {"continuation_token": "tk2", "previous_interaction_id": "i2"} == copy.resume_kwargs()

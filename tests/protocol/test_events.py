@@ -57,7 +57,7 @@ WRITTEN_OUT = {
     "tool_requested": {"call", "name", "arguments", "repaired"},
     "tool_finished": {"call", "name", "status", "started", "text"},
     "hop_finished": {"hop", "interaction", "status", "usage"},
-    "rollback": {"message", "to"},
+    "rollback": {"message", "to", "reasoning_to", "calls_to"},
     "warning": {"code", "text", "call"},
     "message_dropped": {"message", "reason"},
     "approval_required": {"request", "call", "name", "arguments", "expires_in_seconds", "digest"},
