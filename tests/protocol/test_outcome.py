@@ -41,8 +41,8 @@ def rule(end: Ending, finish: Finish | None, contents: str, *, cap_hit: bool) ->
     if end == "lost":
         return "failed", False
     if has_call:
-        return "calls", finish == "length" or (cap_hit and contents == "bad call")
-    if finish == "length":
+        return "calls", finish in {"length", "paused"} or (cap_hit and contents == "bad call")
+    if finish in {"length", "paused"}:
         return "truncated", True
     if finish == "content_filter":
         return "blocked", False
