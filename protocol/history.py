@@ -114,7 +114,8 @@ def first_fault(messages: Sequence[Message], start: int = 0) -> str | None:
 def repair(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with every call answered once, in order, and no result without its call. Idempotent.
 
-    A call without a result is answered `interrupted`; a result without a call is dropped; ids that are empty or
+    A call without a result is answered `interrupted`; one that stands behind something else, but before the next turn
+    of the model, is moved to its call; a result without a call is dropped; ids that are empty or
     used before are made anew; messages with nothing in them are dropped, lone surrogates replaced.
     """
     mended: list[Message] = []
@@ -128,15 +129,23 @@ def repair(messages: Sequence[Message]) -> list[Message]:
                 if text:
                     mended.append(UserMessage(clean(text)))
             case ToolMessage():
-                pass  # an orphan: results with their call are taken below
+                pass  # results are taken with their call below; the rest are orphans
             case AssistantMessage():
-                found: dict[str, list[ToolResult]] = {}
-                while index < len(messages) and isinstance(after := messages[index], ToolMessage):
-                    for result in after.results:
-                        found.setdefault(result.call, []).append(result)
-                    index += 1
-                _mend_assistant(message, found, used, mended)
+                _mend_assistant(message, _results_after(messages, index), used, mended)
     return mended
+
+
+def _results_after(messages: Sequence[Message], start: int) -> dict[str, list[ToolResult]]:
+    """The results that stand before the next turn of the model, by call: what was said in between comes behind them."""
+    found: dict[str, list[ToolResult]] = {}
+    for place in range(start, len(messages)):
+        message = messages[place]
+        if isinstance(message, AssistantMessage):
+            break
+        if isinstance(message, ToolMessage):
+            for result in message.results:
+                found.setdefault(result.call, []).append(result)
+    return found
 
 
 def _mend_assistant(

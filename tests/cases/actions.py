@@ -170,7 +170,7 @@ async def _steer(now: Now) -> None:
     now.run.steer(now.action["text"])
 
 
-@DEEDS.says(r"approve|decline")
+@DEEDS.says(r"approve|decline(?: \(.*\))?")
 async def _decide(now: Now) -> None:
     if now.clients.gate == "remote":
         request = now.event
@@ -209,7 +209,7 @@ def approval_of(action: Case) -> ApprovalResponse:
 
 def response_of(action: Case) -> ContinuationResponse:
     """The answer to a limit prompt that an action is."""
-    return ContinuationResponse(action["do"], message=action.get("message"))
+    return ContinuationResponse(action["do"].partition(" ")[0], message=action.get("message"))
 
 
 def gate_function(actions: list[Case]) -> Callable[[ContinuationRequest], Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from protocol.events import ToolFinished
 
-from .runner import Came
+from .came import Came
 
 RESULTS = {"error": "error", "timed_out": "error", "interrupted": "cancelled", "ok": "ok"}
 
@@ -39,6 +41,14 @@ def check(came: Came, word: str, expected: Any) -> bool:
         case "outcome":
             return bool(came.outcome == expected)
         case "strict_ok":
-            return bool((not came.faults) == expected)
+            return bool((not came.faults and not came.served.faults) == expected)
+        case "http_requests":
+            return bool(len(came.served.bodies) == expected)
+        case "usage":
+            usage = came.last.result.usage
+            read = {"in": usage.input_tokens, "out": usage.output_tokens, "cached": usage.cache_read_tokens}
+            return bool({name: read[name] for name in expected} == expected)
+        case "cost":
+            return bool(came.last.result.cost == pytest.approx(expected))
         case _:
             raise AssertionError(f"no check is known for {word}")

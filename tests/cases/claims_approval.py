@@ -5,9 +5,10 @@ from __future__ import annotations
 from protocol.events import ApprovalRequired, ApprovalResolved, ToolStarted
 from protocol.turns import ToolResult
 
+from .came import Came
 from .claims import called, claim, results_in
 from .program import CALL_SECONDS, Gate
-from .runner import Came, run_case
+from .runner import run_case
 
 
 def only_result(came: Came) -> ToolResult:

@@ -6,9 +6,10 @@ from protocol.events import ContinuationRequired, ContinuationResolved, LimitRea
 from protocol.limits import LimitState
 from protocol.turns import ToolMessage, UserMessage
 
+from .came import Came
 from .claims import answered, called, claim, said
 from .program import CALL_SECONDS, Gate
-from .runner import Came, run_case
+from .runner import run_case
 
 
 def requests_around_prompts(came: Came) -> list[tuple[int, int]]:

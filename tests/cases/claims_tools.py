@@ -9,8 +9,9 @@ import msgspec
 
 from protocol.events import RunCancelled, RunFinished, StepStarted, ToolStarted, Warned
 
+from .came import Came
 from .claims import answered, claim, results_in, said
-from .runner import Came, run_case
+from .runner import run_case
 
 
 def not_strict(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -13,6 +13,7 @@ import trio
 from actors import FailRun, RunResult, StepOverrides
 from actors.agent import StepState
 from protocol.stop import StopState
+from protocol.turns import Message, UserMessage
 
 from .phrases import Phrases
 from .program import HOOKS as SETTINGS
@@ -133,6 +134,24 @@ def _continues(kept: Kept, _told: re.Match[str]) -> Hook:
     def continue_when(state: StopState) -> str:
         kept.asked_to_continue.append(state)
         return "continue"
+
+    return "continue_when", continue_when
+
+
+@HOOKS.says(r"on_context_overflow: drop the oldest complete exchange")
+def _drops_the_oldest(_kept: Kept, _told: re.Match[str]) -> Hook:
+    def on_context_overflow(messages: Sequence[Message]) -> Sequence[Message]:
+        later = [place for place, message in enumerate(messages) if place and isinstance(message, UserMessage)]
+        return messages[later[0] :] if later else messages
+
+    return "on_context_overflow", on_context_overflow
+
+
+@HOOKS.says(r"continue_when: asks for the next answer, (\d+) times")
+def _asks_for_more(kept: Kept, told: re.Match[str]) -> Hook:
+    def continue_when(state: StopState) -> str | None:
+        kept.asked_to_continue.append(state)
+        return "the next one" if len(kept.asked_to_continue) <= int(told[1]) else None
 
     return "continue_when", continue_when
 

@@ -39,6 +39,8 @@ SETTINGS = {
     "max_tool_calls": "max_tool_calls",
     "max_cost": "max_cost",
     "max_output_tokens": "max_tokens",
+    "max_tokens_total": "max_total_tokens",
+    "malformed_call_retries": "max_reasks",
     "wall_clock_s": "wall_clock_seconds",
     "tool_concurrency": "max_parallel_tools",
     "max_tool_output_chars": "max_tool_output_chars",
@@ -46,6 +48,8 @@ SETTINGS = {
     "auto_continue_max": "max_reasks",  # for turns whose calls were cut
 }
 """A case's word for a setting, and the runtime's."""
+OF_THE_MODEL = {"retries", "stream_idle_timeout_s", "max_calls_per_turn"}
+"""Settings that are the model's."""
 HOOKS = {"output_check", "on_tool_failure"}
 """Settings of a case that are hooks in the runtime."""
 
@@ -77,6 +81,8 @@ def configs_of(program: Case) -> dict[str, Case]:
 
 def scripts_of(program: Case) -> dict[str, Any]:
     """What the model of each agent says: turns, or a rule."""
+    if program.get("level") == "client":
+        return {"agent": None}  # a server says it
     scripts: dict[str, Any] = program.get("script") or {"agent": program.get("turns") or program["model"]}
     return scripts
 
@@ -114,7 +120,9 @@ def endings_of(program: Case) -> dict[str, Ending]:
 
 
 def prompt_of(program: Case) -> str:
-    """What is said first: as long as the request shall be, at four bytes for a token."""
+    """What is said first: the last of what is stored, or as long as the request shall be, at four bytes for a token."""
+    if "stored_history" in program:
+        return str(program["stored_history"][-1]["text"])
     return "go! " * program["request_size_tokens"] if "request_size_tokens" in program else "go"
 
 
@@ -166,5 +174,6 @@ def spec_of(
             options["tool_iteration_limit_finalization"] = ""
         case other:
             assert other == "stop", other
-    assert known in ({}, {"retries": 0}), f"no setting is known for {known}"
+    known = {name: value for name, value in known.items() if name not in OF_THE_MODEL}
+    assert known == {}, f"no setting is known for {known}"
     return agent(model, *[tool for tool in tools if offered is None or tool.name in offered], name=name, **options)

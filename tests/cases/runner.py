@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,24 +11,17 @@ import attrs
 import trio
 
 from actors import Agent, AgentSpec, Budget, ask_agent, remote
-from actors.agent import RunStatistics
-from protocol.errors import AgentBusy, RunCancelledError
 from protocol.events import (
-    TERMINAL_EVENTS,
-    ContinuationRequired,
-    RunCancelled,
     RunEvent,
-    RunFailed,
-    RunFinished,
     RunStarted,
-    ToolFinished,
 )
-from protocol.requests import DecisionReply
-from protocol.turns import Message
-from tests.support.play import Played, Stage, perform
-from tests.support.strict import Asked, StrictModel
+from protocol.model import Model
+from tests.actors.models._wire import Network, Server
+from tests.support.play import Stage, perform
+from tests.support.strict import StrictModel
 
 from .actions import NOTES, Clients, approval_function, gate_function
+from .came import Came
 from .conditions import Seen, conditions_of
 from .crowd import crowd_of
 from .hooks import Kept, hooks_of, keeps_books
@@ -50,89 +44,11 @@ from .program import (
     timeouts_of,
 )
 from .tools import Workshop
+from .wire.models import model_of, prices_of, stored_before, wire_of
+from .wire.server import CaseServer
 
 LATER_SECONDS = 120
 """How long one looks on after the last run: what still goes on then shows."""
-BUDGETS = {"total_tokens", "cost", "wall_clock"}
-"""Limits that the cases call a budget."""
-OUTCOMES = {"stop": "answer", "length": "truncated", "content_filter": "blocked", "empty": "empty"}
-
-
-@attrs.frozen(kw_only=True)
-class Came:
-    """What came of one program of a case."""
-
-    played: tuple[Played, ...]
-    """The runs of the agent that the case is about, in the order in which they began."""
-    asked: tuple[Asked, ...]
-    """All requests of that agent."""
-    faults: tuple[str, ...]
-    """What a strict server would have refused of them."""
-    stream: tuple[RunEvent, ...]
-    """All events of its stream, those of agents below it included."""
-    conversations: dict[str, tuple[Message, ...]]
-    """Of each agent by its name, when everything was over, threads that had been left behind too."""
-    tools: Workshop
-    seen: Seen
-    """What the stop condition of the case looked at."""
-    kept: Kept
-    """What the hooks of the case were told."""
-    statistics: tuple[RunStatistics, ...]
-    """Of each run, in the order in which they were started."""
-    replies: tuple[DecisionReply, ...]
-    """What the runtime said to each decision that came from outside."""
-    times: dict[str, float]
-    """When each moment came first, as the actions know moments."""
-    refused: tuple[AgentBusy, ...]
-    """Starts that the agent refused."""
-    budget: Budget | None
-    """What all its agents draw on, if the case tells of such a thing."""
-    raised: BaseException | None
-    """What came out of the runtime."""
-    seconds: float
-    """From the first start to the end of everything, the runtime's close included; real where time is."""
-
-    @property
-    def last(self) -> Played:
-        return self.played[-1]
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The conversation of the agent that the case is about."""
-        return next(iter(self.conversations.values()))
-
-    @property
-    def tool_runs(self) -> dict[str, int]:
-        return self.tools.runs
-
-    @property
-    def prompts(self) -> list[ContinuationRequired]:
-        return [event for played in self.played for event in played.all(ContinuationRequired)]
-
-    @property
-    def results(self) -> dict[str, list[ToolFinished]]:
-        found: dict[str, list[ToolFinished]] = {}
-        for event in self.stream:
-            if isinstance(event, ToolFinished):
-                found.setdefault(event.call, []).append(event)
-        return found
-
-    @property
-    def ends(self) -> list[RunFinished | RunFailed | RunCancelled]:
-        """The terminal events of the agent that the case is about."""
-        return [event for event in self.stream if isinstance(event, TERMINAL_EVENTS) and not event.agent_path]
-
-    @property
-    def outcome(self) -> str:
-        """In the words of the cases."""
-        error, result = self.last.error, self.last.result
-        if isinstance(error, RunCancelledError):
-            return "cancelled"
-        if error is not None:
-            return "error"
-        if result.limit is not None and not result.answered:
-            return "budget" if result.limit.name in BUDGETS else "limit"
-        return OUTCOMES.get(result.finish_reason, "answer" if result.answered else result.finish_reason)
 
 
 def run_case(id: str, gate: Gate = "remote", *changes: Change, order: int = 0) -> tuple[Came, ...]:
@@ -140,11 +56,12 @@ def run_case(id: str, gate: Gate = "remote", *changes: Change, order: int = 0) -
 
     `order` draws the order of tasks that wake at the same time. What was played once is remembered.
     """
-    return _run_case(id, gate, changes, order)
+    return _run_case(id, gate, json.dumps(changes), order)
 
 
 @functools.cache
-def _run_case(id: str, gate: Gate, changes: tuple[Change, ...], order: int) -> tuple[Came, ...]:
+def _run_case(id: str, gate: Gate, told: str, order: int) -> tuple[Came, ...]:
+    changes: list[Change] = json.loads(told)
     scale = REAL_TIME.get(id)
     return tuple(_Program(told, gate, scale).play(order) for told in programs_of(input_of(id, changes)))
 
@@ -163,15 +80,24 @@ class _Program:
     clients: Clients = attrs.field(init=False)
     tools: Workshop = attrs.field(init=False)
     specs: dict[str, AgentSpec] = attrs.field(factory=dict[str, AgentSpec])
+    served: CaseServer = attrs.field(init=False)
+    network: Network | None = None
     budget: Budget | None = None
     raised: BaseException | None = None
     began: float = 0.0
     seconds: float = 0.0
 
+    def __attrs_post_init__(self) -> None:
+        self.served = CaseServer(wire_of(self.told), self.told)
+
     def play(self, order: int) -> Came:
         """Play it to its end; `Came` is put together when nothing can change any more."""
         try:
-            perform(self._scene, order=order, real_time=self.real_scale is not None)
+            perform(
+                self._scene if self.told.get("level") != "client" else self._served_scene,
+                order=order,
+                real_time=self.real_scale is not None,
+            )
         except KeyboardInterrupt as error:
             self._keep(error)
         except BaseExceptionGroup as group:
@@ -187,6 +113,19 @@ class _Program:
         self.raised = error
         faults = trio.run(self.stage.judge)
         assert [] == faults
+
+    async def _served_scene(self, stage: Stage) -> None:
+        """The same with a server, in memory, which the real model of its wire format asks."""
+        async with trio.open_nursery() as nursery:
+            self.network = Network(nursery, Server([self.served]), refuse="refused" in str(self.told.get("http")))
+            stage.faults_expected = True
+            await self._scene(stage)
+            nursery.cancel_scope.cancel("the case is over")
+
+    def _model(self, script: Any, seconds: float) -> Model:
+        if self.network is not None:
+            return model_of(self.told, self.network)
+        return CaseModel(rule_of(script), seconds=seconds)
 
     async def _scene(self, stage: Stage) -> None:
         told = self.told
@@ -209,13 +148,14 @@ class _Program:
             if name in endings:
                 seconds = endings[name].answers_at
                 options["on_run_end"] = keeps_books(endings[name].bookkeeping, self.kept)
-            model = CaseModel(rule_of(scripts[name]), seconds=seconds)
+            model = self._model(scripts[name], seconds)
+            options |= prices_of(told, model)
             tools = self.tools.make(told.get("tools", {}), timeouts_of(config))
             function = self.gate == "function"
             options["answers"] = gate_function(list(actions)) if function else remote()
             options["approves"] = approval_function(list(actions)) if function else remote()
             self.specs[name] = spec_of(name, config, model, tools, scale=scale, **options)
-        agent = await stage.spawn(next(iter(self.specs.values())))
+        agent = await stage.spawn(next(iter(self.specs.values())), messages=stored_before(told))
         self.clients = Clients(stage, agent, self.gate, actions, if_busy=told.get("if_busy", "refuse"))
         self.began = trio.current_time()
         try:
@@ -258,6 +198,7 @@ class _Program:
             budget=self.budget,
             raised=self.raised,
             seconds=self.seconds,
+            served=self.served,
         )
 
 

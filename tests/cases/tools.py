@@ -112,8 +112,8 @@ def error_of(told: str) -> BaseException:
 
 @BEHAVIOURS.says(r"(?:sleep (?P<seconds>[\d.]+); )?return (?!args\.)(?P<value>.*)")
 def _returns(work: Workshop, name: str, told: re.Match[str]) -> Callable[..., Any]:
-    async def body(n: int | None = None) -> Any:  # some cases number its calls
-        work.enter(name, **({} if n is None else {"n": n}))
+    async def body(n: int | None = None, c: str | None = None) -> Any:  # some cases give its calls something
+        work.enter(name, **{key: value for key, value in {"n": n, "c": c}.items() if value is not None})
         if told["seconds"]:
             await trio.sleep(work.seconds(told["seconds"]))
         return value_of(told["value"])

@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 30.0
 
 def environment(**more: str) -> dict[str, str]:
     """What the command is started with: no key, no colours, this checkout's packages."""
-    kept = {key: value for key, value in os.environ.items() if key not in {"OPENAI_API_KEY", "NO_COLOR"}}
+    kept = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY") and key != "NO_COLOR"}
     return {**kept, "PYTHONPATH": str(ROOT), "TERM": "xterm", **more}
 
 

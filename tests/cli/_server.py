@@ -87,6 +87,11 @@ def serving(*answers: Answer) -> Generator[Server]:
             with contextlib.suppress(OSError):
                 answer(self, state, body)
 
+        def do_GET(self) -> None:
+            state.asked.set()
+            with contextlib.suppress(OSError):
+                left[0](self, state, {})
+
         def log_message(self, *_: Any) -> None:
             pass
 

@@ -5,27 +5,69 @@ from __future__ import annotations
 import pytest
 
 from actors.cli._agent import model_for, spec_for
-from actors.cli._arguments import UsageError, parse
+from actors.cli._arguments import RunArguments, UsageError, parse
+from actors.models.openai import OpenAIChat
 from actors.models.planner import Planner
+
+
+def arguments(*argv: str) -> RunArguments:
+    """The arguments of a run."""
+    found = parse(["run", "x", *argv])
+    assert isinstance(found, RunArguments)
+    return found
 
 
 def test_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """`rules` is the planner; a name of OpenAI's own needs a key, which nothing shows."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-key")
-    rules = model_for(parse(["run", "x"]))
-    real = model_for(parse(["run", "x", "--model", "openai:gpt-x"]))
+    rules = model_for(arguments())
+    real = model_for(arguments("--model", "openai:gpt-x"))
 
     assert isinstance(rules, Planner)
     assert "gpt-x" in real.name
     assert "sk-secret-key" not in repr(real) + repr(vars(real))
 
 
-def test_an_empty_key_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key that is set and empty is as good as none."""
-    monkeypatch.setenv("OPENAI_API_KEY", "")
+@pytest.mark.parametrize(
+    ("spec", "variable"),
+    [
+        ("openai:gpt-x", "OPENAI_API_KEY"),
+        ("deepseek:x", "DEEPSEEK_API_KEY"),
+        ("anthropic:x", "ANTHROPIC_API_KEY"),
+        ("gemini:x", "GEMINI_API_KEY or GOOGLE_API_KEY"),
+        ("openai-responses:x", "OPENAI_API_KEY"),
+    ],
+)
+def test_a_missing_key_is_named(spec: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything of the model is loaded; a key that is set and blank is as good as none."""
+    for name in variable.split(" or "):
+        monkeypatch.setenv(name, " ")
 
-    with pytest.raises(UsageError, match="needs a key in OPENAI_API_KEY"):
-        model_for(parse(["run", "x", "--model", "openai:gpt-x"]))
+    with pytest.raises(UsageError, match=f"--model {spec} needs a key in {variable}, or the address of a server"):
+        model_for(arguments("--model", spec))
+
+
+def test_a_local_server_needs_no_key() -> None:
+    """It has its own address."""
+    assert "<OpenAIChat 'm' at http://127.0.0.1:11434/v1/chat/completions>" == repr(
+        model_for(arguments("--model", "ollama:m"))
+    )
+
+
+def test_a_key_that_is_named_goes_to_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable that was named, and no other; one that is not set is told."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    monkeypatch.setenv("OUR_KEY", "sk-of-ours\n")
+    address = ("--model", "openai:m", "--base-url", "http://10.0.0.1/v1")
+    ours = model_for(arguments(*address, "--api-key-env", "OUR_KEY"))
+    bare = model_for(arguments(*address))
+    with pytest.raises(UsageError, match="--api-key-env NO_SUCH_KEY: the environment variable NO_SUCH_KEY is not set"):
+        model_for(arguments(*address, "--api-key-env", "NO_SUCH_KEY"))
+
+    assert isinstance(ours, OpenAIChat)
+    assert isinstance(bare, OpenAIChat)
+    assert "Bearer sk-of-ours" == ours._client._headers["authorization"]
+    assert {} == bare._client._headers
 
 
 @pytest.mark.parametrize(
@@ -40,9 +82,7 @@ def test_an_empty_key_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_who_answers_at_the_limit(on_limit: str, asks: bool, finalizes: bool) -> None:
     """Each choice sets the gate, both finalizations, or neither."""
-    spec, cautions = spec_for(
-        parse(["run", "x", "--on-limit", on_limit]), Planner(), None if on_limit != "ask" else print
-    )
+    spec, cautions = spec_for(arguments("--on-limit", on_limit), Planner(), None if on_limit != "ask" else print)
     options = (spec.tool_iteration_limit_finalization, spec.llm_call_limit_finalization)
 
     assert (spec.continuation is not None) is asks
@@ -52,8 +92,8 @@ def test_who_answers_at_the_limit(on_limit: str, asks: bool, finalizes: bool) ->
 
 def test_tools_are_those_of_the_folder() -> None:
     """Without `--tools` the agent can look at nothing; with it at one folder."""
-    bare, _ = spec_for(parse(["run", "x"]), Planner(), print)
-    seeing, _ = spec_for(parse(["run", "x", "--tools", "files:."]), Planner(), print)
+    bare, _ = spec_for(arguments(), Planner(), print)
+    seeing, _ = spec_for(arguments("--tools", "files:."), Planner(), print)
 
     assert len(bare.tools) == 0
     assert [tool.name for tool in seeing.tools] == ["list_dir", "read_text", "count_lines", "search"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli._arguments import DEFAULT_MAX_TOOL_ITERATIONS, RunArguments, UsageError, parse
+from actors.cli._arguments import DEFAULT_MAX_TOOL_ITERATIONS, ModelsArguments, RunArguments, UsageError, parse
 
 
 def refused(*argv: str) -> str:
@@ -21,8 +21,8 @@ def test_defaults() -> None:
     expected = RunArguments(
         prompt="Hello",
         model="rules",
-        is_rules=True,
         base_url=None,
+        api_key_env=None,
         root=None,
         max_tool_iterations=DEFAULT_MAX_TOOL_ITERATIONS,
         max_llm_calls=None,
@@ -37,15 +37,16 @@ def test_everything(tmp_path: Path) -> None:
     """Every option reaches the run as it was given."""
     found = parse([
         *("run", "Hello", "--model", "openai:some/model:1b", "--base-url", "http://127.0.0.1:1/v1"),
+        *("--api-key-env", "OUR_KEY"),
         *("--tools", f"files:{tmp_path}", "--max-tool-iterations", "3", "--max-llm-calls", "9"),
         *("--on-limit", "finalize", "--json"),
     ])
 
     expected = RunArguments(
         prompt="Hello",
-        model="some/model:1b",
-        is_rules=False,
+        model="openai:some/model:1b",
         base_url="http://127.0.0.1:1/v1",
+        api_key_env="OUR_KEY",
         root=tmp_path,
         max_tool_iterations=3,
         max_llm_calls=9,
@@ -74,14 +75,17 @@ def test_limits_below_one(flag: str, value: str) -> None:
         (("run",), ["PROMPT", "onward run --help"]),
         (("run", " \n"), ["the prompt is empty"]),
         (("run", "x", "--bogus"), ["--bogus", "onward --help"]),
+        (("mdels",), ["there is no command 'mdels'", "did you mean models?", "there are: run, models"]),
+        (("models", "x"), ["unrecognized arguments: x", "onward --help"]),
         (("run", "x", "--model", "ruls"), ["'ruls'", "did you mean rules?", "openai:NAME"]),
         (("run", "x", "--model", "gpt-9"), ["'gpt-9'", "did you mean openai:gpt-9?"]),
         (
             ("run", "x", "--model", "claude:opus"),
-            ["'claude:opus'", "there are: rules (no language model), openai:NAME"],
+            ["'claude:opus'", "there are: openai:NAME, ", "anthropic:NAME", "ollama:NAME", "onward models"],
         ),
         (("run", "x", "--model", "openai:"), ["lacks the model's name"]),
         (("run", "x", "--base-url", "http://127.0.0.1/v1"), ["--base-url", "--model openai:NAME"]),
+        (("run", "x", "--api-key-env", "OUR_KEY"), ["--api-key-env", "--model openai:NAME"]),
         (("run", "x", "--on-limit", "aprove"), ["'aprove'", "did you mean approve?", "ask, approve, decline"]),
         (("run", "x", "--tools", "shell:."), ["'shell:.'", "files:DIR"]),
         (("run", "x", "--tools", "files:"), ["files:DIR"]),
@@ -107,7 +111,22 @@ def test_wrong_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "a.txt is a file, not a folder; its folder would be files:." in refused("run", "x", "--tools", "files:a.txt")
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["run", "--help"], ["--version"]])
+@pytest.mark.parametrize("spec", ["ollama:llama3.2:1b", "deepseek:x", "anthropic:x", "llama.cpp:a/b"])
+def test_models_of_every_kind_are_taken(spec: str) -> None:
+    """As they were given; whether they can be used shows when they are made."""
+    found = parse(["run", "x", "--model", spec])
+
+    assert isinstance(found, RunArguments)
+    assert (spec, False) == (found.model, found.is_rules)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_other_command(as_json: bool) -> None:
+    """`models` takes one flag."""
+    assert ModelsArguments(json=as_json) == parse(["models", *(["--json"] if as_json else [])])
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["run", "--help"], ["models", "--help"], ["--version"]])
 def test_help_and_version_leave_in_peace(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Help and version go to stdout, with status 0."""
     with pytest.raises(SystemExit) as caught:
@@ -123,5 +142,16 @@ def test_help_says_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
         parse(["run", "--help"])
 
     said = capsys.readouterr().out
-    wanted = ["ask", "approve", "decline", "finalize", "stop", "130", "no language model", "OPENAI_API_KEY", "Ctrl-C"]
+    wanted = [
+        "ask",
+        "approve",
+        "decline",
+        "finalize",
+        "stop",
+        "130",
+        "no language model",
+        "OPENAI_API_KEY",
+        "Ctrl-C",
+        "onward models",
+    ]
     assert [word for word in wanted if word not in said] == []

@@ -69,10 +69,13 @@ def text_of(words: Words) -> str:
     return b"".join([word if isinstance(word, bytes) else word.encode() for word in words]).decode()
 
 
-def write_model(path: Path) -> None:
-    """Write the model to `path`; the same bytes each time."""
+def write_model(path: Path, speak: Words = SPEAK, *, endless: bool = False) -> None:
+    """Write the model to `path`; the same bytes each time.
+
+    `speak` is what it says where no tool is used, once, or over and over.
+    """
     script = _Script()
-    script.chain(_SPEAK, SPEAK)
+    script.chain(_SPEAK, speak, endless=endless)
     script.chain(_FINISH, FINISH)
     for number, (name, arguments) in enumerate(CALLS):
         call = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
@@ -126,14 +129,14 @@ class _Script:
                 return words
         raise AssertionError(f"no cut of {text!r} has words of its own")
 
-    def chain(self, marker: str, words: Words) -> None:
-        """After `marker` come the words, and then the end of the turn."""
+    def chain(self, marker: str, words: Words, *, endless: bool = False) -> None:
+        """After `marker` come the words, and then the end of the turn, or the words again."""
         last = self.tokens.index(marker)
         for word in words:
             token = self._add(_spell(word), gguf.TokenType.NORMAL)
             self.follows[last] = token
             last = token
-        self.follows[last] = self.tokens.index(_END)
+        self.follows[last] = self.follows[self.tokens.index(marker)] if endless else self.tokens.index(_END)
 
     def _output(self, width: int) -> npt.NDArray[Any]:
         """The score of each next token, by the last one."""

@@ -126,6 +126,33 @@ def test_an_opaque_item_follows_its_call() -> None:
     assert ("a", True) == (call.vendor_id, call.id != "a")
 
 
+def test_opaque_items_of_calls_without_ids() -> None:
+    """Where the server gave no ids, or one id twice, an item belongs to the last such call before it."""
+    parts: list[Any] = []
+    for number, told in enumerate(("", "", "x", "x", "", "")):
+        parts += [ToolCall(told, "add", "{}"), OpaquePart("x", f"{number}", told)]
+    turn, _ = read(Turn(tuple(parts)), max_calls=5)
+    calls = [(call.id, f"{number}") for number, call in enumerate(turn.calls)]
+
+    assert calls == [(part.call, part.data) for part in turn.parts if isinstance(part, OpaquePart)]
+    assert (5, 1) == (len({call for call, _ in calls}), turn.dropped_calls)
+
+
+def test_an_opaque_item_before_its_call() -> None:
+    """It follows the call that comes after it, and goes where that is cut off."""
+    parts = (
+        OpaquePart("x", "1", "a"),
+        ToolCall("a", "add", "{}"),
+        OpaquePart("x", "2", "b"),
+        ToolCall("b", "add", "{}"),
+    )
+    turn, _ = read(Turn(parts), known=frozenset("a"), max_calls=1)
+    [call] = turn.calls
+
+    assert (OpaquePart("x", "1", call.id), call) == turn.parts
+    assert "a" != call.id
+
+
 @pytest.mark.parametrize("raw", ["", " ", "\n", "null", " null "])
 def test_no_arguments_are_an_empty_object(raw: str) -> None:
     """Empty, blank and `null` arguments are `{}` (T3)."""

@@ -102,6 +102,23 @@ def test_a_missing_result_is_interrupted() -> None:
     assert [asking("a", "b", "c"), answering(interrupted("a"), ok("b"), interrupted("c"))] == mended
 
 
+def test_what_was_said_in_between_comes_behind_the_results() -> None:
+    """A result that stands behind a message is moved to its call: what a tool did is not forgotten."""
+    said, later = UserMessage("mail arrived"), UserMessage("more")
+    mended = repair([asking("a", "b"), answering(ok("a", "1")), said, answering(ok("b", "2")), later])
+
+    assert [asking("a", "b"), answering(ok("a", "1"), ok("b", "2")), said, later] == mended
+
+
+def test_a_result_behind_the_next_turn_is_an_orphan() -> None:
+    """A result belongs to the turn before it, whatever its id says."""
+    mended = repair([asking("a"), asking("b"), answering(ok("a", "1"), ok("b", "2"))])
+
+    assert ["interrupted", "ok"] == [
+        result.status for message in mended if isinstance(message, ToolMessage) for result in message.results
+    ]
+
+
 def test_results_are_put_in_call_order() -> None:
     """The order of the calls is the order of the results, also where they came in several messages."""
     mended = repair([asking("a", "b"), answering(ok("b", "2")), answering(ok("a", "1"))])

@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from ._chat import OpenAIChat
+from ._model_list import ListedModel, list_models
+from ._responses import OpenAIResponses
 
-__all__ = ("OpenAIChat",)
+__all__ = ("ListedModel", "OpenAIChat", "OpenAIResponses", "list_models")

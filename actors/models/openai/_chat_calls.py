@@ -19,6 +19,7 @@ from protocol.text import clean
 from protocol.turns import ToolCall
 
 from ..wire import mapping, number, parse, string
+from ._chat_kept import fields_of_call, merge
 
 __all__ = ("CallAssembler", "StrayFragmentError")
 
@@ -40,6 +41,8 @@ class _Call:
     """Whether the name has been reported."""
     untold: str = ""
     """Arguments that have not been reported."""
+    kept: dict[str, Any] = attrs.Factory(dict[str, Any])
+    """What the server added to the call, and wants back with it."""
 
     @property
     def arguments(self) -> str:
@@ -65,6 +68,7 @@ class _Fragment:
     id: str
     name: str
     arguments: str
+    kept: dict[str, Any]
 
     @classmethod
     def of(cls, entry: Any) -> _Fragment:
@@ -81,6 +85,7 @@ class _Fragment:
             string(entry.get("id")).strip() or string(function.get("id")).strip(),
             string(function.get("name")).strip(),
             arguments or "",
+            fields_of_call(entry, function),
         )
 
     @property
@@ -137,6 +142,10 @@ class CallAssembler:
             return None
         return ToolCall(found.id, found.name, clean(found.arguments))
 
+    def kept(self, number: int) -> dict[str, Any]:
+        """What the server added to the call with this number."""
+        return self._calls[number].kept
+
     def _owner(self, fragment: _Fragment) -> _Call | None:
         if fragment.index is not None:
             for call in reversed(self._calls):
@@ -171,6 +180,7 @@ def _continues(call: _Call, fragment: _Fragment) -> bool:
 
 
 def _extend(call: _Call, fragment: _Fragment) -> None:
+    merge(call.kept, fragment.kept)
     if not call.id:
         call.id = fragment.id
     if fragment.name and not call.begun and fragment.name != call.name:

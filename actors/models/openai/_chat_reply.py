@@ -1,56 +1,44 @@
 """Chat Completions: a reply, streamed or whole, read into a turn. No I/O.
 
 `[DONE]`, a finish reason or a whole body is a positive end; a stream without one is lost, and never passes for an
-answer. What servers add to the format is left alone; what they leave out or write otherwise is taken as it comes.
+answer. What servers add to the format is left alone, or kept where they want it back; what they leave out or write
+otherwise is taken as it comes.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections import Counter
+from typing import Any
 
 import attrs
+import msgspec
 
 from protocol.errors import ModelReplyError, ModelServerError
-from protocol.model import ModelEvent, ReasoningDelta, TextDelta
+from protocol.model import ModelEvent, ReasoningDelta, Resume, TextDelta
 from protocol.text import clean
-from protocol.turns import Finish, Part, ReasoningPart, TextPart, Turn
-from protocol.usage import Usage
+from protocol.turns import Part, ReasoningPart, TextPart, ToolCall, Turn, text_of
 
-from ..wire import Endpoint, ServerSentEvent, fault_in, items, mapping, number, parse, refusal, string
+from ..servers import COMPATIBLE, Server
+from ..wire import (
+    Endpoint,
+    ServerSentEvent,
+    check_reply,
+    fault_in,
+    items,
+    mapping,
+    parse_reply,
+    reply_fault,
+    string,
+)
 from ._chat_calls import CallAssembler, StrayFragmentError
+from ._chat_echo import EchoFilter
+from ._chat_finish import failed, finish_of, outranking
+from ._chat_kept import REASONING_FIELD, KeptFields, kept_part
+from ._chat_usage import UsageTally
 
-__all__ = ("ChatReply", "finish_of")
+__all__ = ("ChatReply",)
 
-_FINISHES: dict[str, Finish] = {
-    "stop": "stop",
-    "end_turn": "stop",
-    "eos": "stop",
-    "eos_token": "stop",
-    "stop_sequence": "stop",
-    "complete": "stop",
-    "tool_calls": "tool_calls",
-    "tool_call": "tool_calls",
-    "tool_use": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "length",
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "model_length": "length",
-    "content_filter": "content_filter",
-    "safety": "content_filter",
-    "refusal": "content_filter",
-    "malformed_function_call": "malformed",
-}
-_FAILED = {"error", "abort"}
-
-
-def finish_of(reason: str | None) -> Finish | None:
-    """A server's finish reason in common words; `None` if it gave none, `other` if the word is not known."""
-    if reason is None:
-        return None
-    word = reason.strip().lower()
-    # Some put what was found behind a colon: "content_filter: SAFETY".
-    return _FINISHES.get(word) or _FINISHES.get(word.partition(":")[0]) or "other"
+_REASONING = ("reasoning_content", "reasoning")
 
 
 @attrs.define(eq=False)
@@ -64,14 +52,27 @@ class _Piece:
 class ChatReply:
     """Reads one reply. Feed it events or a whole body, then take the turn from `finish()`, or from `lost()`."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        server: Server = COMPATIBLE,
+        echoes_reasoning: bool = False,
+        resume: Resume | None = None,
+    ) -> None:
+        exact = resume if resume is not None and resume.strategy == "exact_prefix" else None
         self._endpoint = endpoint
-        self._order: list[_Piece | int] = []  # a number stands for that call
+        self._order: list[_Piece | KeptFields | int] = []  # a number stands for that call
         self._calls = CallAssembler()
+        self._kept = KeptFields()
+        self._echo = EchoFilter(text_of(exact.parts) if exact is not None and server.echoes_prefix else "")
+        self._reasons_aloud = exact is not None and server.continues_in_reasoning
+        self._usual_field = server.reasoning_field if echoes_reasoning else None
+        self._reasoning_field = ""
         self._ordered_calls = 0
         self._half: dict[bool, str] = {}
         self._raw_finish: str | None = None
-        self._usage: dict[str, int] = {}
+        self._usage = UsageTally()
         self._response: str | None = None
         self.started = False
         """Whether anything of the reply has come."""
@@ -88,22 +89,22 @@ class ChatReply:
         self.started = True
         if data == "[DONE]":
             self.ended = self.done = True
-            return [*self._calls.flush()]
-        chunk = self._parse(data)
+            return self._flush()
+        chunk = parse_reply(self._endpoint, data)
         if event.event == "error" and fault_in(chunk) is None:
             chunk = {"error": chunk}
-        self._check(chunk)
+        check_reply(self._endpoint, chunk)
         return self._take(chunk, "delta")
 
     def feed_body(self, body: bytes) -> list[ModelEvent]:
         """Take a whole reply that was not streamed, and return what it holds. Raises `ModelError`."""
         self.started = True
-        completion = self._parse(body)
-        self._check(completion)
+        completion = parse_reply(self._endpoint, body)
+        check_reply(self._endpoint, completion)
         if not items(mapping(completion).get("choices")):
-            raise self._fault("holds no choices", body.decode("utf-8", "replace"))
+            raise reply_fault(self._endpoint, "holds no choices", body.decode("utf-8", "replace"))
         self.ended = self.done = True
-        return [*self._take(completion, "message"), *self._calls.flush()]
+        return [*self._take(completion, "message"), *self._flush()]
 
     def finish(self) -> Turn:
         """The whole turn. Raises `ModelReplyError` if a call has no name, or the reply did not come to its end."""
@@ -116,30 +117,12 @@ class ChatReply:
         try:
             parts = self._parts(strict=True)
         except StrayFragmentError as error:
-            raise self._fault("holds a broken tool call", str(error)) from error
+            raise reply_fault(self._endpoint, "holds a broken tool call", str(error)) from error
         return self._turn(parts)
 
     def lost(self) -> Turn:
         """What had come when the reply broke off."""
         return attrs.evolve(self._turn(self._parts(strict=False)), end="lost")
-
-    def _parse(self, data: str | bytes) -> Any:
-        try:
-            parsed = parse(data)
-        except ValueError:
-            parsed = None
-        if isinstance(parsed, dict) or fault_in(parsed) is not None:
-            return cast("Any", parsed)
-        raise self._fault("is no JSON object", data if isinstance(data, str) else data.decode("utf-8", "replace"))
-
-    def _fault(self, what: str, text: str) -> ModelReplyError:
-        quoted = self._endpoint.quote(text, max_chars=200)
-        return ModelReplyError(f"{self._endpoint.address}: the reply {what}: {quoted}")
-
-    def _check(self, chunk: Any) -> None:
-        fault = fault_in(chunk)
-        if fault is not None:
-            raise refusal(self._endpoint, fault)
 
     def _take(self, chunk: Any, kind: str) -> list[ModelEvent]:
         chunk = mapping(chunk)
@@ -147,7 +130,7 @@ class ChatReply:
             self._response = string(chunk.get("id")) or None
         usage = chunk.get("usage")
         if usage:
-            self._read_usage(mapping(usage))
+            self._usage.feed(mapping(usage))
         events: list[ModelEvent] = []
         for entry in items(chunk.get("choices")):
             choice = mapping(entry)
@@ -155,16 +138,30 @@ class ChatReply:
                 continue  # one reply was asked for
             message = mapping(choice[kind] if kind in choice else choice.get("message"))
             self._read_message(message, events, whole=kind == "message")
-            reason = choice.get("finish_reason")
+            done = choice.get("done_reason") or chunk.get("done_reason")
+            reason = choice.get("finish_reason") or done
             if reason:
-                self._read_finish(string(reason).strip(), events)
+                told = [string(one).strip() for one in (choice.get("native_finish_reason"), done, reason)]
+                self._read_finish(told, events)
+            if choice.get("usage"):  # some put it there
+                self._usage.feed(mapping(choice["usage"]))
         return events
 
     def _read_message(self, message: dict[str, Any], events: list[ModelEvent], *, whole: bool) -> None:
         # Most deltas hold one thing alone: what is not there is not looked into.
-        thought = string(message.get("reasoning_content")) or string(message.get("reasoning"))
-        if thought:
-            self._add(thought, events, reasoning=True)
+        told = ""
+        if "reasoning_details" in message or "extra_content" in message:
+            told = self._kept.feed(message)
+            if self._kept.fields and self._kept not in self._order:
+                self._order.append(self._kept)
+        for field in _REASONING:
+            thought = string(message.get(field))
+            if thought:
+                self._reasoning_field = field
+                self._add(thought, events, reasoning=True)
+                break
+        else:
+            self._add(told, events, reasoning=True)
         content = message.get("content")
         if isinstance(content, str):
             self._add(content, events, reasoning=False)
@@ -183,7 +180,7 @@ class ChatReply:
             try:
                 events += self._calls.feed(entry, whole=whole)
             except StrayFragmentError as error:
-                raise self._fault("holds a broken tool call", str(error)) from error
+                raise reply_fault(self._endpoint, "holds a broken tool call", str(error)) from error
             self._order += range(self._ordered_calls, len(self._calls))
             self._ordered_calls = len(self._calls)
 
@@ -201,6 +198,9 @@ class ChatReply:
             self._add(string(block.get("text")), events, reasoning=False)
 
     def _add(self, text: str, events: list[ModelEvent], *, reasoning: bool) -> None:
+        reasoning = reasoning and not self._reasons_aloud
+        if not reasoning:
+            text = self._echo.feed(text)
         if not text:
             return
         last = self._order[-1] if self._order else None
@@ -218,61 +218,56 @@ class ChatReply:
         if text:
             events.append(ReasoningDelta(text) if reasoning else TextDelta(text))
 
-    def _read_finish(self, reason: str, events: list[ModelEvent]) -> None:
+    def _read_finish(self, told: list[str], events: list[ModelEvent]) -> None:
+        reason = told[-1]
         if not reason:
             return
-        if reason.lower() in _FAILED:
+        if failed(reason):
             raise ModelServerError(
                 f"{self._endpoint.address} broke off its reply, with the finish reason {reason!r}",
                 status=500,
                 retryable=True,
             )
-        self._raw_finish = reason
+        self._raw_finish = outranking((self._raw_finish or "", *told))
         self.ended = True
-        events += self._calls.flush()
+        events += self._flush()
 
-    def _read_usage(self, usage: dict[str, Any]) -> None:
-        prompt = mapping(usage.get("prompt_tokens_details"))
-        completion = mapping(usage.get("completion_tokens_details"))
-        reported = {
-            "prompt": usage.get("prompt_tokens"),
-            "output": usage.get("completion_tokens"),
-            "read": prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens")),
-            "write": prompt.get("cache_write_tokens"),
-            "reasoning": completion.get("reasoning_tokens"),
-        }
-        for name, value in reported.items():
-            count = number(value)
-            if count is not None:
-                self._usage[name] = count
+    def _flush(self) -> list[ModelEvent]:
+        """Report what was held back."""
+        events: list[ModelEvent] = []
+        self._add(self._echo.flush(), events, reasoning=False)
+        return [*events, *self._calls.flush()]
 
     def _turn(self, parts: tuple[Part, ...]) -> Turn:
-        usage = self._usage
-        prompt, output = usage.get("prompt"), usage.get("output")
-        read, write = usage.get("read"), usage.get("write")
-        return Turn(
-            parts,
-            finish_of(self._raw_finish),
-            self._raw_finish,
-            Usage(
-                None if prompt is None else max(0, prompt - (read or 0) - (write or 0)),
-                read,
-                write,
-                output,
-                usage.get("reasoning"),
-                complete=prompt is not None and output is not None,
-            ),
-            response=self._response,
-        )
+        return Turn(parts, finish_of(self._raw_finish), self._raw_finish, self._usage.usage(), response=self._response)
 
     def _parts(self, *, strict: bool) -> tuple[Part, ...]:
         parts: list[Part] = []
+        calls = [self._calls.call(number, strict=strict) for number in range(len(self._calls))]
+        ids = Counter([call.id for call in calls if call is not None])
         for item in self._order:
             if isinstance(item, int):
-                call = self._calls.call(item, strict=strict)
+                call = calls[item]
                 if call is not None:
-                    parts.append(call)
+                    parts += self._with_kept(call, item, ids)
+            elif isinstance(item, KeptFields):
+                parts.append(kept_part(item.fields))
             else:
                 text = clean("".join(item.texts))
                 parts.append(ReasoningPart(text) if item.reasoning else TextPart(text))
+        if self._usual_field is not None and self._reasoning_field not in {"", self._usual_field}:
+            parts.insert(0, kept_part({REASONING_FIELD: self._reasoning_field}))
         return tuple(parts)
+
+    def _with_kept(self, call: ToolCall, number: int, ids: Counter[str]) -> list[Part]:
+        """A call and the part that belongs to it, which finds it by an id of its own."""
+        fields = self._calls.kept(number)
+        if not fields:
+            return [call]
+        if not call.id or ids[call.id] > 1:
+            fresh = f"call_{number}"
+            while fresh in ids:
+                fresh += "_"
+            ids[fresh] = 1
+            call = msgspec.structs.replace(call, id=fresh, vendor_id=call.id or None)
+        return [call, kept_part(fields, call.id)]

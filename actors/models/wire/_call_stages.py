@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -36,6 +37,8 @@ class Deadlines:
     """From the request to the first byte of the reply's body."""
     idle_seconds: float = attrs.field(default=60.0, validator=_positive)
     """For the next byte of a reply that has begun."""
+    hop_seconds: float = attrs.field(default=math.inf, validator=_positive)
+    """For one request, from the look-up of its host to the end of its reply."""
 
 
 class Watch:
@@ -45,22 +48,29 @@ class Watch:
         self.scope = trio.CancelScope()
         self.stage: Stage = "connect"
         self._moved = 0.0
+        self._end = trio.current_time() + deadlines.hop_seconds
         self._seconds: dict[Stage, float] = {
             "connect": deadlines.connect_seconds,
             "first byte": deadlines.first_byte_seconds,
             "idle": deadlines.idle_seconds,
+            "request": deadlines.hop_seconds,
         }
 
     @property
-    def seconds(self) -> float:
-        """How long the call may wait where it is."""
-        return self._seconds[self.stage]
+    def exceeded(self) -> tuple[Stage, float]:
+        """Which time was too short, and how long it was."""
+        stage = "request" if self.scope.deadline >= self._end else self.stage
+        return stage, self._seconds[stage]
 
     def enter(self, stage: Stage) -> None:
         """The call has got this far; its time there begins."""
         self.stage = stage
         self._moved = trio.current_time()
-        self.scope.deadline = self._moved + self._seconds[stage] * (1 + _GRAIN)
+        self.scope.deadline = min(self._moved + self._seconds[stage] * (1 + _GRAIN), self._end)
+
+    def pause(self) -> None:
+        """Somebody else watches the time from here on; that of the whole request still runs."""
+        self.scope.deadline = self._end
 
     def note_bytes(self) -> None:
         """Bytes have come. Moving a deadline costs as much as reading a delta, so it is moved now and then."""

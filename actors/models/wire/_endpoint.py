@@ -38,9 +38,17 @@ class Endpoint:
     secrets: tuple[str, ...] = attrs.field(default=(), repr=False)
     key_hint: str = ""
     """What to do about a key that is missing or wrong."""
+    base: str = attrs.field(default="", repr=False)
+    """The address that was given, without user and password, its own ending and query."""
+    query: str = attrs.field(default="", repr=False)
+    """The query that was given with it."""
+    proxy: str = ""
+    """The proxy that was named, as errors show it."""
 
     @classmethod
-    def of(cls, base_url: str, path: str, *, secrets: Iterable[str] = (), key_hint: str = "") -> Endpoint:
+    def of(
+        cls, base_url: str, path: str, *, secrets: Iterable[str] = (), key_hint: str = "", proxy: str = ""
+    ) -> Endpoint:
         """Take an address apart. Raises `SpecError` if it is not an http or https address with a host."""
         base_url = base_url.strip()
         try:
@@ -57,21 +65,37 @@ class Endpoint:
         netloc = f"[{host}]" if ":" in host else host
         if port is not None:
             netloc += f":{port}"
-        where = parts.path.rstrip("/").removesuffix(path) + path
+        base = urlunsplit((parts.scheme, netloc, parts.path.rstrip("/").removesuffix(path.partition("?")[0]), "", ""))
+        url, address = _placed(base, path, parts.query)
         password = unquote(parts.password or "")
         basic = ""
         if parts.username is not None:
             user = f"{unquote(parts.username)}:{password}"
             basic = "Basic " + base64.b64encode(user.encode()).decode()
         return cls(
-            url=urlunsplit((parts.scheme, netloc, where, parts.query, "")),
-            address=urlunsplit((parts.scheme, netloc, where, "", "")),
+            url=url,
+            address=address,
             host=host,
             secure=parts.scheme == "https",
             basic=basic,
             secrets=tuple([secret for secret in {*secrets, password, basic[6:]} if len(secret) >= _MIN_SECRET_CHARS]),
             key_hint=key_hint,
+            base=base,
+            query=parts.query,
+            proxy=proxy,
         )
+
+    def at(self, path: str, *, from_root: bool = False) -> Endpoint:
+        """Another place of the same server: `path`, query and all, below the address that was given, or from the root.
+
+        A part of it that is not your own, such as an id, must be quoted.
+        """
+        base = self.base
+        if from_root:
+            parts = urlsplit(base)
+            base = urlunsplit((parts.scheme, parts.netloc, "", "", ""))
+        url, address = _placed(base, path, self.query)
+        return attrs.evolve(self, url=url, address=address)
 
     @property
     def loopback(self) -> bool:
@@ -89,6 +113,14 @@ class Endpoint:
             text = text.replace(secret, "***")
         text = _UNPRINTABLE.sub(" ", text[: max_chars * 4]).strip()
         return text if len(text) <= max_chars else text[:max_chars] + "..."
+
+
+def _placed(base: str, path: str, query: str) -> tuple[str, str]:
+    """The address of a path, with all that is asked of it and without; what both ask is asked once."""
+    place, _, own = path.partition("?")
+    address = f"{base}/{place.lstrip('/')}"
+    asked = "&".join(dict.fromkeys([part for part in (*query.split("&"), *own.split("&")) if part]))
+    return f"{address}?{asked}" if asked else address, address
 
 
 def check_headers(headers: Mapping[str, str], *, field: str) -> None:

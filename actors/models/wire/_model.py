@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 
 import attrs
 
@@ -10,14 +11,15 @@ from protocol.errors import SpecError
 from protocol.model import ModelEmit, ModelRequest, Profile
 from protocol.turns import Turn
 
+from ._call import make_call
 from ._http import HttpClient, HttpStatistics
-from ._reading import ReplyReader, read_turn
+from ._reading import ReplyReader
 
-__all__ = ("HttpModel",)
+__all__ = ("HttpModel", "RemoteModel")
 
 
-class HttpModel(ABC):
-    """A model behind a wire format. It keeps no conversation; any number of calls may run at the same time."""
+class RemoteModel:
+    """A model at the other end of an HTTP client; how a call goes is for its subclasses."""
 
     def __init__(self, vendor: str, model: str, *, client: HttpClient, profile: Profile) -> None:
         if not model or model.isspace():
@@ -40,8 +42,20 @@ class HttpModel(ABC):
         """What the server is known to do."""
         return self._profile
 
+    def statistics(self) -> HttpStatistics:
+        """The requests under way, and those that wait for a connection."""
+        return self._client.statistics()
+
+    async def aclose(self) -> None:
+        """Close all connections. A later call opens new ones."""
+        await self._client.aclose()
+
+
+class HttpModel(RemoteModel, ABC):
+    """A model behind a wire format. It keeps no conversation; any number of calls may run at the same time."""
+
     async def turn(self, request: ModelRequest, emit: ModelEmit) -> Turn:
-        """Make one call.
+        """Make one call, of as many requests as its options allow: see `ConnectionOptions`.
 
         The ids of the calls in the turn are the server's own: they may be empty or repeated; so may their arguments
         be no JSON.
@@ -49,20 +63,12 @@ class HttpModel(ABC):
         Raises `ModelUnreachable`, `ModelTimeout`, one of the `ModelRefused` errors, `ModelReplyError` for what is no
         reply in the format, or `ModelError` for a connection that broke; with what had arrived in `partial`.
         """
-        return await read_turn(self._client, self._encode(request), self._reader(), emit)
-
-    def statistics(self) -> HttpStatistics:
-        """The calls under way, and those that wait for a connection."""
-        return self._client.statistics()
-
-    async def aclose(self) -> None:
-        """Close all connections. A later call opens new ones."""
-        await self._client.aclose()
+        return await make_call(self._client, self._encode(request), partial(self._reader, request), emit)
 
     @abstractmethod
     def _encode(self, request: ModelRequest) -> bytes:
         """The request's body. Raises `SpecError` for options that would set what the request itself says."""
 
     @abstractmethod
-    def _reader(self) -> ReplyReader:
-        """Reads one reply."""
+    def _reader(self, request: ModelRequest, /) -> ReplyReader:
+        """Reads one reply to this request: a new one for each attempt."""

@@ -13,13 +13,13 @@ from protocol.errors import ModelError, ModelReplyError
 from protocol.model import ModelEmit, ModelEvent, RequestSent
 from protocol.turns import Turn
 
-from ._http import HttpClient, HttpReply
+from ._http import HttpClient
+from ._reply import HttpReply
 from ._sse import EventStreamDecoder, EventTooLargeError, ServerSentEvent
 
-__all__ = ("ReplyReader", "read_turn")
+__all__ = ("ReplyReader", "read_head", "read_turn")
 
 _TRAILING_SECONDS = 5.0
-_MAX_BODY_BYTES = 16 * 1024 * 1024
 _STREAM_LINE = re.compile(rb"(data|event|id|retry)?:")
 _TELLING_BYTES = 8
 
@@ -62,7 +62,7 @@ class ReplyReader(Protocol):
 
 
 async def read_turn(client: HttpClient, body: bytes, reader: ReplyReader, emit: ModelEmit) -> Turn:
-    """Send `body` and read the reply. Raises `ModelError`, with what had arrived in its `partial`."""
+    """Send `body` once and read the reply. Raises `ModelError`, with what had arrived in its `partial`."""
     try:
         return await _exchange(client, body, reader, emit)
     except ModelError as error:
@@ -81,24 +81,30 @@ async def _exchange(client: HttpClient, body: bytes, reader: ReplyReader, emit: 
     return reader.finish()
 
 
-async def _read(reply: HttpReply, reader: ReplyReader, emit: ModelEmit) -> None:
+async def read_head(reply: HttpReply) -> tuple[Literal["events", "json"], bytes]:
+    """Say what the body is, and return what has been received of it. Raises `ModelReplyError` for anything else."""
     head = b""
     kind: _Kind | None = None
     while kind is None:
         chunk = await reply.receive()
         head += chunk
         kind = _kind_of(head, reply.content_type, whole=not chunk)
-    if kind == "json":
-        for event in reader.feed_body(await _read_body(reply, head)):
-            emit(event)
-    elif kind == "events":
-        await _read_events(reply, head, reader, emit)
-    else:
+    if kind == "other":
         what = reply.content_type or "no content type"
         said = reply.endpoint.quote(head.decode("utf-8", "replace"), max_chars=200) or "an empty body"
         raise ModelReplyError(
-            f"{reply.endpoint.address} answered 200, but with neither a stream nor JSON ({what}): {said}"
+            f"{reply.endpoint.address} answered {reply.status}, but with neither a stream nor JSON ({what}): {said}"
         )
+    return kind, head
+
+
+async def _read(reply: HttpReply, reader: ReplyReader, emit: ModelEmit) -> None:
+    kind, head = await read_head(reply)
+    if kind == "events":
+        await _read_events(reply, head, reader, emit)
+        return
+    for event in reader.feed_body(await reply.read(head)):
+        emit(event)
 
 
 async def _read_events(reply: HttpReply, chunk: bytes, reader: ReplyReader, emit: ModelEmit) -> None:
@@ -118,24 +124,11 @@ async def _read_events(reply: HttpReply, chunk: bytes, reader: ReplyReader, emit
         chunk = await reply.receive()
 
 
-async def _read_body(reply: HttpReply, head: bytes) -> bytes:
-    parts = [head]
-    size = len(head)
-    while chunk := await reply.receive():
-        parts.append(chunk)
-        size += len(chunk)
-        if size > _MAX_BODY_BYTES:
-            raise ModelReplyError(f"{reply.endpoint.address} sent a body of more than {_MAX_BODY_BYTES} bytes")
-    return b"".join(parts)
-
-
 def _kind_of(head: bytes, content_type: str, *, whole: bool) -> _Kind | None:
     """What a body is by its first bytes; `None` as long as they do not tell."""
-    if content_type == "text/event-stream":
-        return "events"
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start[:1] in {b"{", b"["}:
         return "json"
-    if _STREAM_LINE.match(start):
+    if _STREAM_LINE.match(start) or (content_type == "text/event-stream" and start[:1] != b"<"):
         return "events"
     return None if len(start) < _TELLING_BYTES and not whole else "other"

@@ -6,22 +6,24 @@ Servers agree on neither shape nor words; what is not known is a refusal with th
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 import attrs
-import msgspec
 
+from protocol import codec
 from protocol.errors import ContextOverflow, ModelAuthError, ModelRateLimited, ModelRefused, ModelServerError
 
 from ._endpoint import Endpoint
 from ._json import items, mapping, number, parse, string
+from ._retry import asked_seconds, should_retry, wait_in_body
 
 __all__ = ("ServerFault", "fault_in", "refusal", "refusal_of_status")
 
 _CONTEXT_WORDS = {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"}
 _CONTEXT_TEXT = re.compile(
-    r"context[ _-](length|window|size)|maximum context|prompt is too long|input is too long|input length .* exceeds",
+    r"context[ _-](length|window|size|limit)|maximum context|prompt is too long|input is too long|input length .* exceeds",
     re.IGNORECASE,
 )
 _NOT_WORTH_REPEATING = {"insufficient_quota", "billing_hard_limit_reached"}
@@ -64,6 +66,8 @@ class ServerFault:
     """Its codes and types, in lower case."""
     status: int | None = None
     """The status that the body names."""
+    retry_after_seconds: float | None = None
+    """How long it asks to be left alone."""
 
 
 def fault_in(body: Any) -> ServerFault | None:
@@ -77,15 +81,16 @@ def fault_in(body: Any) -> ServerFault | None:
     if not error:
         return None
     if not isinstance(error, dict):
-        return ServerFault(error if isinstance(error, str) else msgspec.json.encode(error).decode())
+        return ServerFault(error if isinstance(error, str) else codec.encode(error).decode())
     inner = mapping(error)
     message = string(inner.get("message")) or string(inner.get("msg"))
     named = [inner.get("code"), inner.get("type"), inner.get("status")]
     statuses = [*named, whole.get("status"), whole.get("status_code"), whole.get("code")]
     return ServerFault(
-        message or msgspec.json.encode(inner, enc_hook=repr).decode(),
+        message or codec.encode(inner).decode(),
         tuple([word.lower() for word in named if isinstance(word, str) and not word.isdigit()]),
         next((status for status in map(_error_status, statuses) if status is not None), None),
+        wait_in_body(inner),
     )
 
 
@@ -95,8 +100,13 @@ def refusal(endpoint: Endpoint, fault: ServerFault) -> ModelRefused:
     return _error(f"{endpoint.address} reported an error in its reply: ", endpoint, fault, status)
 
 
-def refusal_of_status(endpoint: Endpoint, status: int, body: bytes) -> ModelRefused:
-    """The error for an HTTP error status; `body` may be cut, empty or anything."""
+def refusal_of_status(
+    endpoint: Endpoint, status: int, body: bytes, headers: Mapping[str, str] | None = None
+) -> ModelRefused:
+    """The error for an HTTP error status; `body` may be cut, empty or anything.
+
+    The `headers`, with names in lower case, say whether and when the server wants to be asked again.
+    """
     text = body.decode("utf-8", "replace")
     try:
         parsed = parse(text)
@@ -111,18 +121,31 @@ def refusal_of_status(endpoint: Endpoint, status: int, body: bytes) -> ModelRefu
             fault = ServerFault("" if "<html" in text[:1000].lower() else text)
             hint = "is the address right?" if status == HTTPStatus.NOT_FOUND else ""
         else:
-            fault = ServerFault(told if isinstance(told, str) else msgspec.json.encode(told, enc_hook=repr).decode())
-    return _error(f"{endpoint.address} answered {status}{_phrase(status)}", endpoint, fault, status, hint)
+            fault = ServerFault(told if isinstance(told, str) else codec.encode(told).decode())
+    error = _error(f"{endpoint.address} answered {status}{_phrase(status)}", endpoint, fault, status, hint)
+    if headers is not None:
+        asked, worth_it = asked_seconds(headers), should_retry(headers)
+        error.retry_after_seconds = error.retry_after_seconds if asked is None else asked
+        error.retryable = error.retryable if worth_it is None else worth_it
+    return error
 
 
 def _error(lead: str, endpoint: Endpoint, fault: ServerFault, status: int | None, hint: str = "") -> ModelRefused:
+    error = _kind(_text(lead, endpoint, fault), endpoint, fault, status, hint)
+    error.retry_after_seconds = fault.retry_after_seconds
+    return error
+
+
+def _text(lead: str, endpoint: Endpoint, fault: ServerFault) -> str:
     text = lead
     said = endpoint.quote(fault.message)
     if said:
         text += said if lead.endswith(" ") else f": {said}"
     untold = [word for word in fault.words if word not in fault.message]
-    if untold:
-        text += f" ({endpoint.quote(', '.join(untold))})"
+    return f"{text} ({endpoint.quote(', '.join(untold))})" if untold else text
+
+
+def _kind(text: str, endpoint: Endpoint, fault: ServerFault, status: int | None, hint: str) -> ModelRefused:
     known = status if status is not None else int(HTTPStatus.INTERNAL_SERVER_ERROR)
     words = set(fault.words)
     if words & _CONTEXT_WORDS or (known in {400, 413, 422} and _CONTEXT_TEXT.search(fault.message)):

@@ -35,12 +35,10 @@ class EventStreamDecoder:
 
     def __init__(self, *, max_event_bytes: int = _MAX_EVENT_BYTES) -> None:
         self._max_bytes = max_event_bytes
-        self._line: list[bytes] = []  # the pieces of the line that has not ended; none of them holds a line end
-        self._line_bytes = 0
+        self._line = bytearray()  # the line that has not ended
         self._at_start = True
         self._after_cr = False
-        self._data: list[bytes] = []
-        self._data_bytes = 0
+        self._data: bytes | bytearray | None = None
         self._event = b""
         self._id = ""
 
@@ -58,14 +56,11 @@ class EventStreamDecoder:
         lines = chunk.split(b"\n")
         events: list[ServerSentEvent] = []
         for line in lines[:-1]:
+            whole = line
             if self._line:
                 self._extend_line(line)
-                whole = b"".join(self._line)
+                whole = bytes(self._line)
                 self._line.clear()
-            else:
-                whole = line
-                self._check(len(line))
-            self._line_bytes = 0
             if not whole:
                 self._dispatch(events)
             else:
@@ -75,9 +70,8 @@ class EventStreamDecoder:
         return events
 
     def _without_bom(self, chunk: bytes) -> bytes:
-        head = b"".join(self._line) + chunk
+        head = bytes(self._line) + chunk
         self._line.clear()
-        self._line_bytes = 0
         if len(head) < len(_BOM) and _BOM.startswith(head):
             if head:
                 self._extend_line(head)
@@ -86,33 +80,37 @@ class EventStreamDecoder:
         return head.removeprefix(_BOM)
 
     def _extend_line(self, piece: bytes) -> None:
-        self._line.append(piece)
-        self._line_bytes += len(piece)
-        self._check(self._line_bytes)
+        self._line += piece
+        self._check(len(self._line))
 
     def _check(self, size: int) -> None:
         if size > self._max_bytes:
             raise EventTooLargeError(f"a line or an event of the stream is longer than {self._max_bytes} bytes")
 
     def _take(self, line: bytes) -> None:
+        self._check(len(line))
         if line.startswith(b":"):
             return
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
-            self._data.append(value)
-            self._data_bytes += len(value) + 1
-            self._check(self._data_bytes)
+            if self._data is None:
+                self._data = value
+                return
+            # One text that grows: a list of many small lines would take many times as much as they hold.
+            data = self._data if isinstance(self._data, bytearray) else bytearray(self._data)
+            data += b"\n"
+            data += value
+            self._check(len(data))
+            self._data = data
         elif name == b"event":
             self._event = value
         elif name == b"id" and b"\0" not in value:
             self._id = value.decode("utf-8", "replace")
 
     def _dispatch(self, events: list[ServerSentEvent]) -> None:
-        if self._data:
-            data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+        if self._data is not None:
             event = self._event.decode("utf-8", "replace") if self._event else "message"
-            events.append(ServerSentEvent(data.decode("utf-8", "replace"), event, self._id))
-            self._data.clear()
-            self._data_bytes = 0
+            events.append(ServerSentEvent(self._data.decode("utf-8", "replace"), event, self._id))
+            self._data = None
         self._event = b""

@@ -9,11 +9,32 @@ from protocol.errors import ModelError, ModelRefused, ModelReplyError, ModelTime
 
 from ._endpoint import Endpoint
 
-__all__ = ("Stage", "broken", "reason_of", "redirected", "too_slow", "unreachable")
+__all__ = (
+    "Stage",
+    "broken",
+    "call_too_slow",
+    "closed",
+    "misspoken",
+    "reason_of",
+    "redirected",
+    "too_slow",
+    "unreachable",
+)
 
+Stage: TypeAlias = Literal["connect", "first byte", "idle", "request"]
+"""What a call waits for; `request` is all of it."""
 
-Stage: TypeAlias = Literal["connect", "first byte", "idle"]
-"""What a call waits for."""
+_HINTS = {
+    "self-signed certificate": "pass the file of its authority's certificate as `verify`",
+    "unable to get local issuer": "pass the file of its authority's certificate as `verify`",
+    "certificate has expired": "it must be renewed, or this machine's clock is wrong",
+    "not yet valid": "this machine's clock may be wrong",
+    "mismatch": "the address must name the host that the certificate is for",
+    "not valid for": "the address must name the host that the certificate is for",
+    "wrong version number": "does the server speak TLS there (http or https)?",
+    "record layer failure": "does the server speak TLS there (http or https)?",
+}
+_TLS_HINT = "does the server speak TLS there (http or https?), and does this machine trust its certificate?"
 
 
 def too_slow(endpoint: Endpoint, stage: Stage, seconds: float) -> ModelTimeout:
@@ -26,26 +47,47 @@ def too_slow(endpoint: Endpoint, stage: Stage, seconds: float) -> ModelTimeout:
             text = f"{address} did not begin its reply within {seconds:g} s (first_byte_timeout_seconds)"
         case "idle":
             text = f"{address} went silent in the middle of its reply for {seconds:g} s (idle_timeout_seconds)"
+        case "request":
+            text = f"the request to {address} took longer than {seconds:g} s (hop_timeout_seconds)"
     return ModelTimeout(text, retryable=True)
 
 
-def unreachable(endpoint: Endpoint, reason: str) -> ModelUnreachable:
+def call_too_slow(endpoint: Endpoint, seconds: float, *, sent: bool) -> ModelTimeout:
+    """The time of the whole call is over, with whatever was tried."""
+    text = f"the call to {endpoint.address} took longer than {seconds:g} s (call_timeout_seconds)"
+    if not sent:
+        text += "; nothing was sent: no connection came to stand, or all max_connections were in use"
+    return ModelTimeout(text, retryable=True)
+
+
+def unreachable(endpoint: Endpoint, reason: str, *, refused_by_proxy: bool = False) -> ModelUnreachable:
     """No connection came to stand."""
     reason = endpoint.quote(reason)
-    text = f"cannot connect to {endpoint.address}: {reason}; nothing was sent."
+    through = f" through the proxy {endpoint.proxy}" if endpoint.proxy else ""
+    text = f"cannot connect to {endpoint.address}{through}: {reason}; nothing was sent."
     if "SSL" in reason or "TLS" in reason:
-        text += " Does the server speak TLS there (http or https?), and does this machine trust its certificate?"
-    else:
-        text += " Is a server running there, is the address (base_url, --base-url) right?"
+        hint = next((hint for said, hint in _HINTS.items() if said in reason.lower()), _TLS_HINT)
+        # The same certificate comes again; a handshake that was cut may not be.
+        return ModelUnreachable(f"{text} {hint[0].upper()}{hint[1:]}", retryable="EOF" in reason)
+    if refused_by_proxy:
+        return ModelUnreachable(f"{text} The proxy refused.", retryable=reason.startswith("5"))
+    text += " Is a server running there, is the address (base_url, --base-url) right?"
     return ModelUnreachable(text, retryable=True)
 
 
 def broken(endpoint: Endpoint, reason: str, when: str) -> ModelError:
     """The connection broke after the request had been sent."""
-    reason = endpoint.quote(reason)
-    if "illegal status line" in reason:
-        return ModelReplyError(f"{endpoint.address} does not speak HTTP: {reason}")
-    return ModelError(f"the connection to {endpoint.address} broke {when}: {reason}", retryable=True)
+    return ModelError(f"the connection to {endpoint.address} broke {when}: {endpoint.quote(reason)}", retryable=True)
+
+
+def closed(endpoint: Endpoint, when: str) -> ModelError:
+    """The caller has closed the model."""
+    return ModelError(f"the call to {endpoint.address} was cut {when}: its model has been closed")
+
+
+def misspoken(endpoint: Endpoint, reason: str) -> ModelReplyError:
+    """What came is not HTTP, or breaks its rules: it would come again."""
+    return ModelReplyError(f"{endpoint.address} does not speak HTTP: {endpoint.quote(reason)}")
 
 
 def redirected(endpoint: Endpoint, status: int, location: str) -> ModelRefused:

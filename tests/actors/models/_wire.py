@@ -135,6 +135,8 @@ class Server:
     """Answers requests with its `replies`, in turn."""
 
     replies: list[Reply] = attrs.field(factory=list)
+    make_reply: Callable[[], Reply] | None = None
+    """Makes each reply, in place of `replies`."""
     requests: list[Request] = attrs.field(factory=list)
     connections: int = 0
     """Connections that were opened."""
@@ -163,8 +165,13 @@ class Server:
         headers = {name.lower(): value for name, _, value in (header.partition(": ") for header in rest)}
         while len(body) < int(headers.get("content-length", "0")):
             body += await connection.receive_some()
-        self.requests.append(Request(line, headers, body))
-        return await self.replies.pop(0)(self, connection)
+        request = Request(line, headers, body)
+        self.requests.append(request)
+        return await self.reply_to(request)(self, connection)
+
+    def reply_to(self, request: Request) -> Reply:
+        """What a request is answered with; for servers that look at it."""
+        return self.make_reply() if self.make_reply is not None else self.replies.pop(0)
 
     async def wait_gone(self, connection: trio.abc.Stream) -> None:
         while await connection.receive_some():
@@ -176,15 +183,23 @@ class MemoryStream(httpcore.AsyncNetworkStream):
     def __init__(self, stream: trio.abc.Stream, network: Network) -> None:
         self._stream = stream
         self._network = network
+        self._closed = False
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return bytes(await self._stream.receive_some(max_bytes))
+        try:
+            return bytes(await self._stream.receive_some(max_bytes))
+        except (trio.ClosedResourceError, trio.BrokenResourceError) as error:
+            raise httpcore.ReadError(str(error)) from error
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        await self._stream.send_all(buffer)
+        try:
+            await self._stream.send_all(buffer)
+        except (trio.ClosedResourceError, trio.BrokenResourceError) as error:
+            raise httpcore.WriteError(str(error)) from error
 
     async def aclose(self) -> None:
-        self._network.closed += 1
+        self._network.closed += not self._closed
+        self._closed = True
         await trio.aclose_forcefully(self._stream)
         self._network.on_close()
 

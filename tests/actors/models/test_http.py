@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.models.wire import _http, _reading
+from actors.models.wire import _reply
 from actors.models.wire._http import HttpStatistics
 from protocol.errors import ModelError, ModelRefused, ModelReplyError, ModelTimeout, ModelUnreachable
 from protocol.model import ModelEvent, RequestSent, TextDelta
@@ -358,14 +358,15 @@ async def test_an_error_without_end_is_bounded(
     head = "HTTP/1.1 500 X\r\nconnection: close\r\n\r\n"
     endless = [step for _ in range(1000) for step in ("x" * 1000, Pause(0.02))]
     cut = raw(head[:-2], "content-length: 99\r\n\r\nhalf", Pause(1))
-    network.server.replies = [raw(head, *endless), raw(head, "half a text", Pause(1000)), cut]
+    silent = raw(head, Pause(1000))
+    network.server.replies = [raw(head, *endless), raw(head, "half a text", Pause(1000)), cut, silent]
     model = make_model(idle_timeout_seconds=1, first_byte_timeout_seconds=2)
-    for seconds, said in [(1.3, r": x+\.\.\."), (6.3, ": half a text"), (7.3, ": half")]:
+    for seconds, said in [(1.3, r": x+\.\.\."), (6.3, ": half a text"), (7.3, ": half"), (12.3, "")]:
         with pytest.raises(ModelRefused, match=r"answered 500 \(Internal Server Error\)" + said + "$"):
             await model.turn(HELLO, Heard())
 
         assert trio.current_time() == pytest.approx(seconds, abs=0.03)
-    assert 3 == network.closed
+    assert 4 == network.closed
 
 
 async def test_a_reply_without_end_is_bounded(
@@ -375,7 +376,7 @@ async def test_a_reply_without_end_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A server cannot fill the memory with a stream, not even one of comments."""
-    monkeypatch.setattr(_http, "_MAX_REPLY_BYTES", 1000)
+    monkeypatch.setattr(_reply, "_MAX_REPLY_BYTES", 1000)
     network.server.replies = [stream(*[": comment\n\n"] * 1000)]
     with pytest.raises(ModelReplyError, match="a reply of more than 1000 bytes"):
         await make_model().turn(HELLO, Heard())
@@ -400,7 +401,7 @@ async def test_a_whole_body_without_end_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The same for a reply that is not streamed."""
-    monkeypatch.setattr(_reading, "_MAX_BODY_BYTES", 1000)
+    monkeypatch.setattr(_reply, "_MAX_BODY_BYTES", 1000)
     network.server.replies = [stream('{"x":"', *["x" * 500] * 5, content_type="application/json")]
     with pytest.raises(ModelReplyError, match="a body of more than 1000 bytes"):
         await make_model().turn(HELLO, Heard())

@@ -3,37 +3,17 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 
 import pytest
 import trio
 
-from actors.models.openai import OpenAIChat
 from protocol.errors import ModelError, ModelTimeout, ModelUnreachable
 from protocol.turns import TextPart, Turn
 from tests.actors.models._cases import HELLO as HELLO_TURN
 from tests.actors.models._cases import STREAMS
 from tests.actors.models._wire import HELLO, HI, Heard, Server, answer, stream
-
-Open = Callable[[Server], Awaitable[int]]
-
-
-@pytest.fixture
-async def open_server(nursery: trio.Nursery) -> AsyncIterator[Open]:
-    """Opens a server and returns its port; the test as a whole has 10 s."""
-
-    async def open_one(server: Server) -> int:
-        [listener] = await nursery.start(partial(trio.serve_tcp, server.serve, 0, host="127.0.0.1"))
-        port: int = listener.socket.getsockname()[1]
-        return port
-
-    with trio.fail_after(10):
-        yield open_one
-
-
-def model_at(port: int, *, scheme: str = "http", host: str = "127.0.0.1", **settings: float) -> OpenAIChat:
-    return OpenAIChat("m", base_url=f"{scheme}://{host}:{port}/v1", api_key="sk-x", **settings)  # type: ignore[arg-type]
+from tests.actors.models.conftest import Open, model_at
 
 
 async def test_a_call_over_a_socket(open_server: Open) -> None:

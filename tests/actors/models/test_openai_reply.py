@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.models.openai._chat_reply import ChatReply, finish_of
+from actors.models.openai._chat_finish import finish_of
+from actors.models.openai._chat_reply import ChatReply
 from actors.models.wire._endpoint import Endpoint
 from actors.models.wire._sse import EventStreamDecoder
 from protocol.errors import ModelError, ModelRateLimited, ModelReplyError, ModelServerError

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from actors.models.openai._chat_request import check_extra_body, encode_request
+from actors.models.openai._chat_request import OWNED, encode_request
+from actors.models.wire import check_extra_body
 from protocol.errors import SpecError
 from protocol.model import ModelRequest, ToolDefinition
 from protocol.turns import (
@@ -185,13 +186,13 @@ def test_a_request_that_is_not_streamed_has_no_stream_options() -> None:
 def test_extra_fields_that_cannot_be_are_refused_at_once(extra: dict[str, Any], said: str) -> None:
     """What the request says itself cannot be set beside it; what is no JSON is found before the first call."""
     with pytest.raises(SpecError, match=said):
-        check_extra_body(extra)
+        check_extra_body(extra, OWNED)
 
 
 def test_extra_fields_are_a_copy() -> None:
     """Later changes of the caller's do not reach the model."""
     inner: list[int] = [1]
-    copy = check_extra_body({"x": inner})
+    copy = check_extra_body({"x": inner}, OWNED)
     inner.append(2)
 
     assert {"x": [1]} == copy

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import tracemalloc
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -153,3 +156,78 @@ def test_any_split_gives_the_same_events(words: list[str], choices: st.DataObjec
 
     assert whole == split
     assert whole == single
+
+
+def by_the_standard(stream: bytes) -> list[ServerSentEvent]:
+    """The rules of the HTML standard, "Interpreting an event stream", written down as they stand there."""
+    text = stream.decode("utf-8", "replace").removeprefix("\ufeff")
+    events: list[ServerSentEvent] = []
+    data, name, last_id = "", "", ""
+    lines = re.split("\r\n|\n|\r", text)
+    for line in lines[:-1]:  # what no line end follows is discarded
+        field, colon, value = line.partition(":")
+        if line == "":
+            if data != "":
+                events.append(ServerSentEvent(data.removesuffix("\n"), name or "message", last_id))
+            data, name = "", ""
+        elif colon and not field:
+            continue
+        elif field == "data":
+            data += value.removeprefix(" ") + "\n"
+        elif field == "event":
+            name = value.removeprefix(" ")
+        elif field == "id" and "\0" not in value:
+            last_id = value.removeprefix(" ")
+    return events
+
+
+FIELDS = st.sampled_from(["data", "event", "id", "retry", "Data", " data", "data ", "comment", "dat", "a\u2028b", ""])
+VALUES = st.text(st.sampled_from('x: {}"\\\t\0\v\f\x1c\u0085\u2028\u2029\ufeffé😀'), max_size=6)
+LINES = st.one_of(
+    st.builds("{}{}{}".format, FIELDS, st.sampled_from(["", ":", ": ", ":  ", "::"]), VALUES),
+    st.just("data: x"),
+    st.just(""),
+)
+ENDS = st.sampled_from(["\n", "\r", "\r\n"])
+STREAMS = st.lists(st.tuples(LINES, ENDS), max_size=25).map(lambda pairs: "".join([line + end for line, end in pairs]))
+
+
+@given(
+    st.sampled_from(["", "\ufeff", "\ufeff\ufeff"]),
+    STREAMS,
+    st.sampled_from(["", "data: rest", "data: rest\n", "\r"]),
+    st.lists(st.integers(0, 400)),
+)
+def test_noise_is_read_as_the_standard_says(mark: str, noise: str, rest: str, cuts: list[int]) -> None:
+    """Comments, unknown fields, every mix of line ends and byte order marks, however the network cuts them."""
+    stream = (mark + noise + rest).encode()
+    bounds = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    chunks = [stream[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+
+    assert by_the_standard(stream) == decode(*chunks)
+
+
+@given(st.binary(max_size=200), st.integers(1, 9))
+def test_bytes_of_any_kind_are_read_as_the_standard_says(stream: bytes, size: int) -> None:
+    """Broken UTF-8 within a line gives the same replacement characters as in the whole."""
+    chunks = [stream[at : at + size] for at in range(0, len(stream), size)]
+
+    assert by_the_standard(stream) == decode(*chunks)
+    assert by_the_standard(b"data:" + stream + b"\n\n") == decode(b"data:", *chunks, b"\n\n")
+
+
+@pytest.mark.parametrize("piece", [b"data: x\n", b"data\n", b"x"])
+def test_an_event_takes_no_more_memory_than_it_holds(piece: bytes) -> None:
+    """Many small lines, or a line in many small chunks, up to the limit: lists of them would take many times as much."""
+    limit = 2**15
+    decoder = EventStreamDecoder(max_event_bytes=limit)
+    tracemalloc.start()
+    try:
+        with pytest.raises(EventTooLargeError):
+            for _ in range(limit * 2):
+                decoder.feed(piece)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < limit * 3
