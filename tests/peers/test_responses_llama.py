@@ -253,7 +253,7 @@ async def test_a_request_that_is_refused(llama_server: LlamaServer) -> None:
 async def test_a_wrong_key(key: str, llama_server_with_key: LlamaServer) -> None:
     """The server's words, what to do, and not the key."""
     model = model_at(llama_server_with_key, api_key=key)
-    with upper_bound(), pytest.raises(ModelAuthError, match="401 .*Invalid API Key.*OPENAI_API_KEY") as caught:
+    with upper_bound(), pytest.raises(ModelAuthError, match="401 .*Invalid API Key.*api_key") as caught:
         await model.turn(ModelRequest(messages=[HELLO]), unheard)
     await model.aclose()
 

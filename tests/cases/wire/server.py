@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime
+from email.utils import format_datetime
 from itertools import repeat
 from typing import Any
 
@@ -84,6 +86,12 @@ class CaseServer:
             if "then" in told:  # of what comes after it, nothing is told
                 yield self._say({"text": "done"})
 
+    def _clock(self) -> dict[str, str]:
+        """What the server says what time it is, if the case does."""
+        if "clock" not in self.told:
+            return {}
+        return {"Date": format_datetime(datetime.fromisoformat(self.told["clock"]), usegmt=True)}
+
     def _say(self, turn: Told) -> Reply:
         said = said_of(turn, list(self.told.get("tools", ())))
         self.given.append(said)
@@ -98,7 +106,7 @@ class CaseServer:
 
     def _reply(self, told: Case) -> Reply:
         if told.get("sse") is None:
-            headers = [f"{name}: {value}" for name, value in told.get("headers", {}).items()]
+            headers = [f"{name}: {value}" for name, value in (self._clock() | told.get("headers", {})).items()]
             return answer(told.get("status", 200), told.get("json", ""), headers)
         if isinstance(told["sse"], str):
             found = re.fullmatch(r"\(normal answer '(.*)'\)", told["sse"])
