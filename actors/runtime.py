@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Any, TypeVar, final
 
@@ -12,18 +12,16 @@ import trio
 
 from protocol.errors import AgentStopped, SpecError, SubmissionRefused
 from protocol.ledger import Account
-from protocol.model import Model
 from protocol.requests import DecisionReply, Response
 from protocol.turns import Message
 
-from .agent import Agent, AgentSpec, Budget, ThreadStatistics, ToolThreads, submit
+from .agent import Agent, AgentSpec, Budget, ModelUse, ThreadStatistics, ToolThreads, current_run, submit
 from .journal import Journal, MemoryJournal
 from .kit import Actor, Mailbox, Port, Restarts, supervise
 
 __all__ = ("Runtime", "RuntimeStatistics", "open_runtime")
 
 M = TypeVar("M")
-logger = logging.getLogger("onward")
 
 
 @attrs.frozen
@@ -58,7 +56,7 @@ class Runtime:
         self._account = Account("runtime", parents=(budget.account,) if budget is not None else ())
         self._agents: dict[str, Agent] = {}
         self._close_seconds = close_seconds
-        self._models: dict[int, int] = {}
+        self._models = Counter[int]()
         self._actors = 0
         self._closed = False
 
@@ -74,8 +72,10 @@ class Runtime:
         """
         if self._closed:
             raise AgentStopped("the runtime is being closed and takes no new agents")
+        spawner = current_run.get()  # a tool, or a hook, of another agent
         agent = Agent(
             spec,
+            models=ModelUse(self._models, spawner.core.models if spawner is not None else None),
             journal=self._journal,
             threads=self._threads,
             account=self._account,
@@ -133,17 +133,12 @@ class Runtime:
         return RuntimeStatistics(len(self._agents), running, self._actors, self._account.llm_calls, threads)
 
     async def _host(self, agent: Agent) -> None:
-        model = agent.spec.model
-        self._models[id(model)] = self._models.get(id(model), 0) + 1
         try:
             await agent.host()
         finally:
             self._agents.pop(agent.id, None)
-            self._models[id(model)] -= 1
-            if not self._models[id(model)]:
-                del self._models[id(model)]
-                with trio.move_on_after(self._close_seconds, shield=True):
-                    await _close(model)
+            with trio.move_on_after(self._close_seconds, shield=True):
+                await agent.models.release()
 
     async def _supervise(self, actor: Actor[Any], mailbox: Mailbox[Any], restarts: Restarts | None) -> None:
         self._actors += 1
@@ -164,17 +159,6 @@ class Runtime:
         with trio.move_on_after(grace_seconds):
             for agent in agents:
                 await agent.stopped.wait()
-
-
-async def _close(model: Model) -> None:
-    """Close what a model holds open, now that no agent has it; it opens it again if it is used."""
-    aclose = getattr(model, "aclose", None)
-    if aclose is None:
-        return
-    try:
-        await aclose()
-    except Exception:
-        logger.exception("closing model %s failed", model.name)
 
 
 @contextlib.asynccontextmanager

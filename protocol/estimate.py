@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 import msgspec
 
-from .model import ModelRequest, ToolDefinition
+from .model import CONTINUE_TEXT, ModelRequest, ToolDefinition
 from .turns import (
     AssistantMessage,
     Message,
@@ -71,6 +71,9 @@ class Estimator:
         whole = isinstance(request.messages, View) and len(request.messages) == len(stored)
         size = self.conversation(stored) if whole else _messages_size(request.messages)
         definitions = self._size_of(request.tools)
+        if request.resume is not None:
+            size += sum(map(_part_size, request.resume.parts))
+            size += len(CONTINUE_TEXT) if request.resume.strategy == "user_turn" else 0
         return tokens_of(size + definitions + _size(request.system or "") + _size(request.tail or ""))
 
     def definitions(self, tools: Sequence[ToolDefinition]) -> int:

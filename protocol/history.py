@@ -70,6 +70,21 @@ class History:
         if message is not None:
             self._messages.append(UserMessage(message))
 
+    @property
+    def partial(self) -> AssistantMessage | None:
+        """The message at the end, if it is an answer that was cut."""
+        last = self._messages[-1] if self._messages else None
+        return last if isinstance(last, AssistantMessage) and last.partial else None
+
+    def take_partial(self) -> None:
+        """Take the partial answer at the end back in hand: whoever does it appends it again, with more of it or as it was.
+
+        It is the one way back in a history, and no reader sees it: views made before go on to show it.
+        """
+        if self.partial is not None:
+            self._messages = self._messages[:-1]
+            self._checked = min(self._checked, len(self._messages))
+
     def check(self) -> None:
         """Check what was appended since the last check. Raises `ValueError` naming the first fault."""
         fault = first_fault(self._messages, self._checked)

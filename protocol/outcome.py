@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from .turns import ToolCall, Turn
+from .turns import ReasoningPart, ToolCall, Turn, calls_of
 
 __all__ = ("Outcome", "OutcomeKind", "outcome_of")
 
@@ -26,7 +26,7 @@ class Outcome:
     cut: bool = False
     """Cut by a token limit, or by a server that paused: none of its calls may run, whole ones neither."""
     detail: str = ""
-    """For `empty`, `malformed` and `failed`: what was wrong, in words."""
+    """Unless it is plain: what was wrong, in words."""
 
 
 _CUT = {"length", "paused"}
@@ -37,10 +37,10 @@ _ANSWER = Outcome("answer")
 def outcome_of(turn: Turn, max_tokens: int | None = None) -> Outcome:
     """Map how the stream ended, the finish reason, the calls and the visible text to one outcome.
 
-    `max_tokens` is the output cap of the request, if it had one: a server may report another reason although
+    `max_tokens` is the output cap of the (last) request, if it had one: a server may report another reason although
     the cap cut the arguments of a call.
     """
-    calls = turn.calls
+    calls = calls_of(turn.parts)
     if turn.end == "lost":
         return Outcome("failed", detail="the reply broke off before its end")
     if calls:
@@ -49,7 +49,7 @@ def outcome_of(turn: Turn, max_tokens: int | None = None) -> Outcome:
         return _CALLS
     match turn.finish:
         case "length" | "paused":
-            return Outcome("truncated", cut=True)
+            return Outcome("truncated", cut=True, detail="" if turn.text else _why_no_text(turn, max_tokens))
         case "content_filter":
             return Outcome("blocked", detail=turn.raw_finish or "content_filter")
         case "malformed":
@@ -63,7 +63,16 @@ def outcome_of(turn: Turn, max_tokens: int | None = None) -> Outcome:
 
 
 def _cap_cut_a_call(turn: Turn, calls: tuple[ToolCall, ...], max_tokens: int | None) -> bool:
-    output = turn.usage.output_tokens
+    output = (turn.hops[-1] if turn.hops else turn).usage.output_tokens
     if max_tokens is None or output is None or output < max_tokens:
         return False
     return any(call.malformed is not None and call.malformed.lstrip().startswith("{") for call in calls)
+
+
+def _why_no_text(turn: Turn, max_tokens: int | None) -> str:
+    if turn.finish == "paused":
+        return "the server paused its work before any visible text"
+    cap = "the cap on output tokens" + ("" if max_tokens is None else f" ({max_tokens})")
+    reasoned = bool(turn.usage.reasoning_tokens) or any(isinstance(part, ReasoningPart) for part in turn.parts)
+    spent = "reasoning used up" if reasoned else "the reply used up"
+    return f"{spent} {cap} before any visible text"

@@ -9,7 +9,7 @@ import msgspec
 
 from .errors import LimitReachedError
 from .limits import Counters, LimitName, LimitState
-from .turns import Message, ToolCall, ToolResult
+from .turns import Hop, Message, ToolCall, ToolResult, Unfinished
 from .usage import Usage
 
 __all__ = ("Finalized", "RunResult", "RunSummary", "StepResult", "StoppedBy")
@@ -39,6 +39,10 @@ class StepResult(msgspec.Struct, frozen=True, gc=False):
     """The final call: made with tools off because of a limit."""
     cost: float | None = None
     """US dollars; `None`: unknown."""
+    hops: tuple[Hop, ...] = ()
+    """The requests that the turn took, where it was continued; `usage` and `cost` are their sum."""
+    raw_finish_reason: str | None = None
+    """The model's own word, where it is another one."""
 
 
 @attrs.frozen(kw_only=True)
@@ -90,6 +94,8 @@ class RunResult:
     undelivered: tuple[str, ...]
     """Steering messages that still waited when the run ended."""
     elapsed_seconds: float
+    unfinished: Unfinished | None = None
+    """What continues the last turn's decode, where the provider would go on and did not: its token, owner and ids."""
 
     def summary(self) -> RunSummary:
         """The result without messages and steps."""

@@ -16,7 +16,7 @@ from .limits import Counters, LimitName, Limits, LimitState
 from .outcome import Outcome
 from .result import Finalized, RunResult, StepResult, StoppedBy
 from .spending import Spending
-from .turns import Message, ToolResult, Turn
+from .turns import AssistantMessage, Message, ToolResult, Turn, Unfinished
 from .usage import Usage
 
 __all__ = (
@@ -147,7 +147,7 @@ class RunState:
     sent: bool = False
     """Whether the request of that reservation has been handed to the transport."""
     spent: Spending | None = None
-    """What that reservation used, once it is known; it is settled with the next one, or by the finish."""
+    """What the model calls of the step in hand used, once it is known."""
     turn: Turn | None = None
     """Answered by the model and not yet stored."""
     outcome: Outcome | None = None
@@ -155,6 +155,10 @@ class RunState:
     """Results of the turn's calls so far: the one record that history and events are settled from."""
     counted: bool = False
     """Whether this turn has been counted as a round."""
+    uncontinued: LimitState | None = None
+    """The limit that kept this turn, which was cut, from being continued (B1)."""
+    resumed: AssistantMessage | None = None
+    """The partial answer that the run continues; `None` once it has a turn."""
     offered: tuple[str, ...] | None = None
     """Names of the tools that the request of this turn offered; `None`: all of them (H3)."""
     decision: ContinuationResolved | None = None
@@ -187,7 +191,7 @@ class RunState:
     unfinalized: set[LimitName] = attrs.field(factory=set[LimitName])
     """Limits whose instruction function failed: the run goes on as if their finalization were off."""
     shown: list[str] = attrs.field(factory=list[str])
-    """The visible text of the model call in flight, as far as it has been shown."""
+    """The visible text of the turn in flight, as far as it has been shown; of a stored answer that goes on, what is new."""
     texts: list[str] = attrs.field(factory=list[str])
     """The visible text of every turn."""
     steps: list[StepResult] = attrs.field(factory=list[StepResult])
@@ -195,6 +199,8 @@ class RunState:
     stop_requested: str | None = None
     """The caller's reason to stop at the next boundary."""
     context_tokens: int | None = None
+    unfinished: Unfinished | None = None
+    """What continues the decode of the last turn, if it could go on."""
     step_began: float = 0.0
     """On the run's own clock: seconds since it began."""
 
@@ -249,4 +255,5 @@ def result_of(
         counters=state.counters(llm_calls),
         undelivered=tuple(message.text for message in state.steering),
         elapsed_seconds=elapsed_seconds,
+        unfinished=state.unfinished,
     )

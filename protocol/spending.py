@@ -26,6 +26,15 @@ class Spending(msgspec.Struct, frozen=True, gc=False):
         """What token limits are charged."""
         return self.usage.total_tokens + self.estimated_tokens
 
+    def __add__(self, other: Spending) -> Spending:
+        """What two calls used together; their cost is known only where both are."""
+        return Spending(
+            self.usage + other.usage,
+            None if self.cost is None or other.cost is None else self.cost + other.cost,
+            self.estimated_tokens + other.estimated_tokens,
+            self.estimated_cost + other.estimated_cost,
+        )
+
 
 class Books:
     """The sums of one account, cheap to add to."""

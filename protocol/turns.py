@@ -33,6 +33,7 @@ __all__ = (
     "Unfinished",
     "UserMessage",
     "calls_of",
+    "raw_text_of",
     "text_of",
 )
 
@@ -185,6 +186,11 @@ def text_of(parts: tuple[Part, ...]) -> str:
     """Join the text parts with nothing between; `""` if nothing of them is visible."""
     text = "".join([part.text for part in parts if type(part) is TextPart])
     return text if is_visible(text) else ""
+
+
+def raw_text_of(parts: tuple[Part, ...]) -> str:
+    """Join the text parts with nothing between, be it white space alone."""
+    return "".join([part.text for part in parts if type(part) is TextPart])
 
 
 def calls_of(parts: tuple[Part, ...]) -> tuple[ToolCall, ...]:

@@ -7,6 +7,7 @@ from ._handoff import handoff
 from ._helper import ask_model
 from ._hooks import CallConfig, PendingTool, StepOverrides, StepState
 from ._manual import Loop, append_exchange, evaluate_stop, execute_tools, generate_step, should_continue
+from ._models import ModelUse
 from ._policies import Approval, Continuation, Remote, always, never, remote, up_to, within
 from ._run import Run, RunStatistics
 from ._spec import AgentSpec
@@ -26,6 +27,7 @@ __all__ = (
     "Continuation",
     "LimitsWarning",
     "Loop",
+    "ModelUse",
     "PendingTool",
     "Remote",
     "Run",

@@ -32,6 +32,7 @@ from ._context import RunContext, current_activity, current_run
 from ._core import RunCore
 from ._driver import drive
 from ._manual import LoopFunction, driver_of
+from ._models import ModelUse
 from ._policies import Continuation
 from ._run import Run
 from ._spec import AgentSpec, stop_conditions
@@ -71,6 +72,7 @@ class Agent:
         journal: Journal,
         threads: ToolThreads,
         account: Account,
+        models: ModelUse,
         event_log_bytes: int = 256 * 1024,
         messages: Iterable[Message] = (),
         spawn: Callable[[AgentSpec], Awaitable[Agent]] | None = None,
@@ -81,6 +83,9 @@ class Agent:
         self._journal = journal
         self._threads = threads
         self._account = account
+        self.models = models
+        """The runtime's own: the models that the agent has asked."""
+        models.hold(spec.model)
         self._spawn = spawn
         self._history = History.load(messages)
         self._stream = EventStream(self.id, journal=journal, max_bytes=event_log_bytes)
@@ -139,17 +144,45 @@ class Agent:
         Raises `SpecError` for a prompt or setting that cannot be right, `AgentBusy` if a run is going on and `if_busy`
         is `refuse` (or too many wait), `AgentStopped` if the agent takes no more runs.
         """
+        if not isinstance(prompt, str) or not is_visible(prompt):
+            raise SpecError(f"the prompt is empty: say what the agent should do; it is {prompt!r}")
         spec = self.spec.for_run(limits=limits, stop_when=stop_when, continuation=continuation)
         driver = drive if loop is None else driver_of(loop)
         async with self._open_run(
-            prompt, spec, driver, custom_data=custom_data, context=context, if_busy=if_busy
+            clean(prompt), spec, driver, custom_data=custom_data, context=context, if_busy=if_busy
         ) as run:
+            yield run
+
+    @contextlib.asynccontextmanager
+    async def continue_answer(
+        self,
+        *,
+        limits: Limits | None = None,
+        stop_when: Sequence[StopCondition] | None = None,
+        continuation: Continuation | None = None,
+        custom_data: Any = None,
+        context: Any = None,
+        if_busy: Literal["refuse", "queue"] = "refuse",
+    ) -> AsyncGenerator[Run, None]:
+        """Start a run that goes on with the answer at the end of the conversation, which was cut (D5).
+
+        The first call asks the model to continue it, as its profile says. What comes is more of the same message: the
+        answer is taken back in hand, and stored again with all that came, as one message; `result.text` is the whole of
+        it, the run's deltas are what is new. Otherwise it is a run like any other, whose prompt is empty.
+
+        Raises `SpecError` if the conversation does not end with a partial answer, or the model cannot continue one;
+        `AgentBusy` and `AgentStopped` as `run` does.
+        """
+        if self.spec.model.profile.continues_text == "none":
+            raise SpecError(f"model {self.spec.model.name} cannot continue an answer: ask for it again with run()")
+        spec = self.spec.for_run(limits=limits, stop_when=stop_when, continuation=continuation)
+        async with self._open_run(None, spec, drive, custom_data=custom_data, context=context, if_busy=if_busy) as run:
             yield run
 
     @contextlib.asynccontextmanager
     async def _open_run(
         self,
-        prompt: str,
+        prompt: str | None,
         spec: AgentSpec,
         driver: Drive,
         *,
@@ -157,8 +190,7 @@ class Agent:
         context: Any = None,
         if_busy: Literal["refuse", "queue"] = "refuse",
     ) -> AsyncGenerator[Run, None]:
-        if not isinstance(prompt, str) or not is_visible(prompt):
-            raise SpecError(f"the prompt is empty: say what the agent should do; it is {prompt!r}")
+        """Start a run; `None` for a prompt: one that goes on with the partial answer at the end."""
         if if_busy not in {"refuse", "queue"}:
             raise SpecError(f"if_busy must be 'refuse' or 'queue'; it is {if_busy!r}")
         owner = object()
@@ -170,9 +202,12 @@ class Agent:
                 raise AgentStopped(
                     f"agent {self.name} has been stopped: {self._stop_reason or 'its runtime is closed'}"
                 )
-            core, stream = self._make_core(spec, clean(prompt), context, caller, activity)
+            if prompt is None and self._history.partial is None:
+                raise SpecError("there is no answer to continue: the conversation does not end with a partial one")
+            core, stream = self._make_core(spec, prompt or "", context, caller, activity)
             undo.pop_all()
         core.state.custom_data = custom_data
+        core.state.resumed = self._history.partial if prompt is None else None
         before = stream.end
         self._core = core
         core.start()
@@ -297,6 +332,7 @@ class Agent:
             journal=self._journal,
             conditions=stop_conditions(spec),
             activity=Activity(tuple(watches)),
+            models=self.models,
             context=context,
         )
         return core, stream

@@ -50,9 +50,9 @@ def store_calls(core: RunCore) -> RunEnd | None:
     """Append the exchange, and see what it leads to."""
     state = core.state
     turn, outcome, decision, overrun = state.turn, state.outcome, state.decision, state.overrun
+    refused = state.uncontinued
     assert turn is not None
     assert outcome is not None
-    word = finish_word(turn) or "stop"
     if decision is not None and not decision.goes_on:
         store_declined(core, decision)
         return None
@@ -60,12 +60,12 @@ def store_calls(core: RunCore) -> RunEnd | None:
     if not outcome.cut:
         state.reasks = 0
     elif state.reasks >= core.spec.max_reasks:
-        return Finished("model", "length")
+        return Finished("model", "length", limit=refused, tell_limit=refused is not None)
     else:
         state.reasks += 1
         state.reasked_as = "length"
     if state.tool_stop is not None:
-        return Finished("tool", word, closing_text=state.tool_stop)
+        return Finished("tool", finish_word(turn) or "stop", closing_text=state.tool_stop)
     hand_over(core)
     if overrun is not None and not _goes_on_after(core):
         return Finished(overrun.name, finish_reason_for(overrun.name), limit=overrun, tell_limit=True)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from protocol.errors import PriceUnknown
 from protocol.estimate import turn_tokens
+from protocol.events import UsageReport
+from protocol.limits import LimitState
 from protocol.model import Model, ModelRequest
 from protocol.spending import Spending
 from protocol.turns import Turn
@@ -14,7 +16,7 @@ from protocol.usage import UNKNOWN_USAGE, Usage
 if TYPE_CHECKING:
     from ._core import RunCore
 
-__all__ = ("amounts_of", "book", "estimate_of", "settle_ledger", "spending_of")
+__all__ = ("amounts_of", "book", "estimate_of", "hold", "report_usage", "settle_ledger", "spending_of")
 
 
 def estimate_of(core: RunCore, request: ModelRequest, model: Model) -> int:
@@ -36,6 +38,32 @@ def amounts_of(core: RunCore, request: ModelRequest, model: Model, input_tokens:
             f"the price of model {model.name!r} is unknown and the cost is limited: give prices= one for it"
         )
     return input_tokens + output, cost or 0.0
+
+
+def hold(core: RunCore, request: ModelRequest, model: Model) -> LimitState | None:
+    """Hold the tokens and the cost of the request that is about to leave; one that is too big is given back (B1)."""
+    core.estimate = estimate_of(core, request, model)
+    if not core.account.holds_amounts:
+        return None
+    tokens, cost = amounts_of(core, request, model, core.estimate)
+    lacking = core.account.hold(core.state.reservation, tokens, cost)
+    if lacking is not None:
+        core.account.release(core.state.reservation)
+        core.state.reservation = 0
+    return lacking
+
+
+def report_usage(core: RunCore) -> None:
+    """Tell what the run has used so far, where its books have changed in the middle of a step."""
+    core.log.emit(
+        UsageReport(
+            run=core.run,
+            agent_path=core.path,
+            usage=core.usage,
+            cost=core.cost,
+            context_tokens=core.state.context_tokens,
+        )
+    )
 
 
 def spending_of(core: RunCore, usage: Usage, turn: Turn | None, model: str, input_tokens: int) -> Spending:

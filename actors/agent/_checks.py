@@ -19,6 +19,7 @@ from ._policies import Remote
 
 __all__ = (
     "a_bool",
+    "a_bool_or_none",
     "a_function_or_none",
     "a_limit_set",
     "a_provider",
@@ -89,6 +90,12 @@ def a_bool(_instance: object, field: Field, value: object) -> None:
     """True or False."""
     if not isinstance(value, bool):
         raise SpecError(f"{field.name} must be True or False; it is {value!r}")
+
+
+def a_bool_or_none(_instance: object, field: Field, value: object) -> None:
+    """True, False or `None`."""
+    if value is not None and not isinstance(value, bool):
+        raise SpecError(f"{field.name} must be True, False or None; it is {value!r}")
 
 
 def positive(_instance: object, field: Field, value: object) -> None:

@@ -20,7 +20,17 @@ from protocol.run import RunEnd, RunState, result_of
 from protocol.stop import StopCondition
 from protocol.stopwatch import Activity
 from protocol.text import clean
-from protocol.turns import AssistantMessage, ReasoningPart, ToolCall, ToolResult, ToolStatus, Turn, UserMessage
+from protocol.turns import (
+    AssistantMessage,
+    ReasoningPart,
+    ToolCall,
+    ToolResult,
+    ToolStatus,
+    Turn,
+    UserMessage,
+    calls_of,
+    text_of,
+)
 from protocol.usage import Usage
 
 from ..eventlog import RunLog
@@ -28,6 +38,8 @@ from ..journal import Journal
 from ..tools import Tool
 from ._charges import settle_ledger
 from ._hooks import StepOverrides
+from ._hops import HopInFlight
+from ._models import ModelUse
 from ._spec import AgentSpec
 
 __all__ = ("RunCore", "finish_word")
@@ -50,6 +62,8 @@ class RunCore:
     """Whether the run works, or waits for somebody."""
     starter: Activity | None = None
     """What started the run and counts as this one's work until it is over: the body of a tool call, or a run's hook."""
+    models: ModelUse = attrs.field(factory=ModelUse)
+    """The agent's: what it has asked is closed when it has ended."""
     context: Any = None
     """What the caller gave to `agent.run(context=)`, or a hook put in its place."""
     acting: AgentSpec = attrs.field(init=False)
@@ -83,6 +97,10 @@ class RunCore:
     calls: tuple[ToolCall, ...] = ()
     """Calls of the turn in hand, and its visible text: worked out once."""
     text: str = ""
+    message: str = ""
+    """The id of the message that is being shown."""
+    hop: HopInFlight | None = None
+    """The model call in flight, if it continues a turn."""
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     cancel_reason: str | None = None
     requests_end_as: Ended = "cancelled"
@@ -162,13 +180,16 @@ class RunCore:
         return self.account.cost
 
     def start(self) -> None:
-        """Store the prompt and emit the first event."""
+        """Store the prompt, or take the answer in hand that is to go on; emit the first event."""
         state = self.state
         model = self.spec.model.name
         self.log.emit(
             RunStarted(run=self.run, agent_path=self.path, agent=self.spec.name, model=model, prompt=state.prompt)
         )
-        self.history.append(UserMessage(state.prompt))
+        if state.resumed is None:
+            self.history.append(UserMessage(state.prompt))
+        else:
+            self.history.take_partial()
 
     def resume(self) -> None:
         """Take up a run whose state was written down, where `start` would begin one."""
@@ -191,8 +212,8 @@ class RunCore:
     def hold(self, turn: Turn) -> None:
         """Take a turn in hand."""
         self.state.turn = turn
-        self.calls = turn.calls
-        self.text = turn.text
+        self.calls = calls_of(turn.parts)
+        self.text = text_of(turn.parts)
 
     def arguments_of(self, call: ToolCall) -> dict[str, Any]:
         """The decoded arguments of a call of the turn in hand."""
@@ -301,8 +322,10 @@ class RunCore:
         final = state.final is not None
         calls = self.calls if results else ()
         cost = state.spent.cost if state.spent is not None else None
+        seconds = now - state.step_began
+        raw = turn.raw_finish if turn.raw_finish != word else None
         step = StepResult(
-            state.step, self.text, reasoning, calls, results, word, turn.usage, now - state.step_began, final, cost
+            state.step, self.text, reasoning, calls, results, word, turn.usage, seconds, final, cost, turn.hops, raw
         )
         state.steps.append(step)
         self.log.emit(
@@ -318,7 +341,7 @@ class RunCore:
         if self.steps_asked is not None:
             self.stir_steps()
         state.step += 1
-        state.turn = state.outcome = state.decision = state.offered = state.overrun = None
+        state.turn = state.outcome = state.decision = state.offered = state.overrun = state.uncontinued = None
         state.results = {}
         state.approvals = {}
         state.counted = False

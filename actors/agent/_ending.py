@@ -11,7 +11,7 @@ from protocol.events import ErrorInfo, MessageDropped, RunCancelled, RunFailed, 
 from protocol.history import INTERRUPTED_TEXT
 from protocol.run import Cancelled, Failed, Finished, RunEnd
 from protocol.text import clean, is_visible
-from protocol.turns import AssistantMessage, TextPart, ToolCall, ToolResult
+from protocol.turns import AssistantMessage, TextPart, ToolCall, ToolResult, raw_text_of
 
 from ._charges import settle_ledger
 from ._core import RunCore
@@ -82,12 +82,19 @@ def _settle_turn(core: RunCore) -> None:
 
 
 def _store_shown(core: RunCore) -> None:
-    """Keep the visible text of a reply that did not come to its end (R3)."""
-    text = clean("".join(core.state.shown))
-    core.state.shown = []
-    if is_visible(text):
-        core.state.texts.append(text)
-        core.history.append(AssistantMessage((TextPart(text),), partial=True))
+    """Keep the visible text of a reply that did not come to its end (R3), or the stored one that it was to go on with."""
+    state = core.state
+    text, stored = clean("".join(state.shown)), state.resumed
+    state.shown = []
+    if stored is not None:
+        message = stored if not text else AssistantMessage((TextPart(raw_text_of(stored.parts) + text),), partial=True)
+    elif is_visible(text):
+        message = AssistantMessage((TextPart(text),), partial=True)
+    else:
+        return
+    state.resumed = None
+    state.texts.append(raw_text_of(message.parts))
+    core.history.append(message)
 
 
 def _unsettled(core: RunCore, call: ToolCall, *, entered: bool) -> ToolResult:

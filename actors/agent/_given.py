@@ -17,6 +17,7 @@ from ._checks import is_number, tools_of
 
 __all__ = (
     "active_tools",
+    "given_automatic_continuation",
     "given_max_tokens",
     "given_messages",
     "given_model",
@@ -114,6 +115,13 @@ def given_max_tokens(given: Any, where: str) -> int | None:
     """A count of tokens, or `None`."""
     if given is not None and (type(given) is not int or given < 1):
         raise hook_fault(f"{where}: max_tokens must be an integer >= 1 or None; it is {given!r}")
+    return given
+
+
+def given_automatic_continuation(given: Any, where: str) -> bool | None:
+    """True, False or `None`."""
+    if given is not None and not isinstance(given, bool):
+        raise hook_fault(f"{where}: automatic_continuation must be True, False or None; it is {given!r}")
     return given
 
 

@@ -54,8 +54,11 @@ async def store(core: RunCore) -> RunEnd | None:
         case "empty" | "malformed":
             return _no_progress(core)
         case "truncated":
+            limit = state.uncontinued
             _store_cut(core)
-            return Finished("model", "length")
+            return Finished(
+                "model", "length", stop_reason=outcome.detail or None, limit=limit, tell_limit=limit is not None
+            )
         case "blocked":
             _store_cut(core)
             return Finished("model", "content_filter", stop_reason=outcome.detail)

@@ -10,7 +10,7 @@ from protocol.text import clean, is_visible
 from protocol.turns import Turn, UserMessage
 from protocol.usage import UNKNOWN_USAGE
 
-from ._charges import amounts_of, estimate_of, spending_of
+from ._charges import amounts_of, estimate_of, report_usage, spending_of
 from ._context import current_run
 from ._core import RunCore
 
@@ -42,6 +42,7 @@ async def ask_model(
         raise LimitReachedError(
             f"the limit {refused.name} ({refused.max}) has no room for a helper call", partial=partial
         )
+    core.models.hold(model)
     sent = not model.profile.reports_sending
 
     def emit(event: ModelEvent) -> None:
@@ -61,6 +62,8 @@ async def ask_model(
         if reply is not None or sent:
             usage = reply.usage if reply is not None else UNKNOWN_USAGE
             account.settle(grant.number, spending_of(core, usage, reply, model.name, estimate))
+            if not core.over.is_set():
+                report_usage(core)
         else:
             account.release(grant.number)
     return turn

@@ -103,6 +103,7 @@ class StepOverrides(msgspec.Struct, frozen=True, kw_only=True):
     """Merged over the agent's own."""
     temperature: float | UnsetType | None = UNSET
     max_tokens: int | UnsetType | None = UNSET
+    automatic_continuation: bool | UnsetType | None = UNSET
 
     def over(self, other: StepOverrides) -> StepOverrides:
         """These, and of `other` what these leave unset."""

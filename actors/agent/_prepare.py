@@ -23,6 +23,7 @@ from ._callbacks import call_hook
 from ._core import RunCore
 from ._given import (
     active_tools,
+    given_automatic_continuation,
     given_max_tokens,
     given_messages,
     given_model,
@@ -51,6 +52,7 @@ class _Draft:
     temperature: float | None
     max_tokens: int | None
     options: dict[str, Any] | None
+    automatic_continuation: bool | None
 
     def shown(self) -> tuple[Sequence[Message], UserMessage | None]:
         """The messages as hooks see them, and the transient one at their end."""
@@ -78,6 +80,7 @@ def plain_request(core: RunCore) -> tuple[ModelRequest, Model]:
         temperature=spec.temperature,
         max_tokens=spec.max_tokens,
         provider_options=spec.provider_options,
+        automatic_continuation=spec.automatic_continuation,
     )
     return request, spec.model
 
@@ -114,6 +117,7 @@ def _draft(core: RunCore) -> _Draft:
         spec.temperature,
         spec.max_tokens,
         None if spec.provider_options is None else dict(spec.provider_options),
+        spec.automatic_continuation,
     )
 
 
@@ -138,6 +142,7 @@ def _finished(core: RunCore, draft: _Draft) -> tuple[ModelRequest, Model]:
         temperature=draft.temperature,
         max_tokens=draft.max_tokens,
         provider_options=draft.options,
+        automatic_continuation=draft.automatic_continuation,
     )
     profile = draft.model.profile
     if state.final is not None:
@@ -258,6 +263,8 @@ def _for_this_step(draft: _Draft, made: StepOverrides, where: str) -> None:
         draft.temperature = given_temperature(made.temperature, where)
     if made.max_tokens is not UNSET:
         draft.max_tokens = given_max_tokens(made.max_tokens, where)
+    if made.automatic_continuation is not UNSET:
+        draft.automatic_continuation = given_automatic_continuation(made.automatic_continuation, where)
 
 
 def _send(draft: _Draft, messages: tuple[Message, ...], tail: UserMessage | None) -> None:

@@ -39,6 +39,7 @@ from ..kit import Ask, Mailbox
 from ._charges import book
 from ._core import RunCore
 from ._foreign import FOREIGN, as_failure
+from ._hops import HopInFlight
 
 __all__ = ("Session", "Think")
 
@@ -49,6 +50,8 @@ class Think(Ask[Turn]):
 
     request: ModelRequest
     model: Model
+    hop: HopInFlight | None = None
+    """Set where it continues the turn that is being shown."""
 
 
 @attrs.define(eq=False)
@@ -56,6 +59,8 @@ class Session:
     """Owns the model call in flight."""
 
     core: RunCore
+    _asked: Model | None = None
+    """The model of the last call."""
 
     async def run(self, mailbox: Mailbox[Think]) -> None:
         """Make one call at a time; a call whose asker leaves is cancelled."""
@@ -69,15 +74,20 @@ class Session:
     async def _think(self, message: Think) -> None:
         core = self.core
         core.history.check()
-        model = message.model
+        model, hop = message.model, message.hop
+        if model is not self._asked:
+            self._asked = model
+            core.models.hold(model)
         profile = model.profile
         state = core.state
         # A cancel may have come while this task was on its way here: then nothing is sent any more.
         await trio.lowlevel.checkpoint_if_cancelled()
         state.sent = not profile.reports_sending
         heard: Turn | None = None
+        emit = self._emitter() if hop is None else hop.emitter(self._emitter(hop))
+        core.hop = hop
         try:
-            turn = await model.turn(message.request, self._emitter())
+            turn = await model.turn(message.request, emit)
             if not isinstance(turn, Turn):
                 raise ModelReplyError(f"model {model.name} returned {type(turn).__name__}, not a Turn")
             heard = turn
@@ -89,19 +99,26 @@ class Session:
             message.reply.fail(failure)
             return
         finally:
+            if hop is not None:
+                hop.end()
             if heard is None and state.sent:  # failed or cut, without a word of what it used
-                heard = Turn((TextPart("".join(state.shown)),))
+                before = 0 if hop is None else len(hop.shown)
+                heard = Turn((TextPart("".join(state.shown)[before:]),))
             if heard is not None:
                 book(core, heard, model.name)
         turn, arguments = normalise(turn, knows_call=core.history.knows_call, max_calls=profile.max_calls_per_turn)
         core.arguments = arguments
+        if hop is not None:
+            hop.replace()
         message.reply.set(turn)
 
-    def _emitter(self) -> ModelEmit:
+    def _emitter(self, hop: HopInFlight | None = None) -> ModelEmit:
+        """Shows a message: a new one, or more of the one that the turn which is continued began."""
         core = self.core
         state = core.state
-        shown = state.shown = []
-        message = new_id("m")
+        if hop is None or not core.message:
+            state.shown, core.message = [], new_id("m")
+        shown, message = state.shown, core.message
 
         def emit(event: ModelEvent) -> None:
             if core.log.over:

@@ -122,6 +122,11 @@ class AgentSpec:
 
     max_reasks: int = attrs.field(default=1, validator=checks.not_negative)
     """How often in a row an empty, malformed or cut turn is asked for again."""
+    automatic_continuation: bool | None = attrs.field(default=None, validator=checks.a_bool_or_none)
+    """Whether a turn that a token limit cut goes on by itself. `None`: where the provider hands out a token for that or
+    paused by itself, and where tool calls were cut by a cap that nobody set; `True`: any visible text; `False`: never."""
+    max_hops: int = attrs.field(default=32, validator=checks.positive)
+    """How often one turn is continued; each time is a model call of its own, unless the provider gave a token."""
     max_parallel_tools: int | None = attrs.field(default=None, validator=at_least_one)
     """Calls of one turn that run at the same time; 1: in order."""
     tool_timeout_seconds: float | None = attrs.field(default=None, validator=checks.seconds_or_none)

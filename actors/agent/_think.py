@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
-from protocol.errors import ActorCrashed, ActorGone, ContextOverflow, ModelError
+from protocol.errors import ActorCrashed, ActorGone, ContextOverflow, ContinuationInterrupted, ModelError
 from protocol.events import MessageDelivered, StepStarted, ToolRequested
+from protocol.joining import input_of
 from protocol.ledger import Grant
 from protocol.model import ForceTool, Model, ModelRequest
-from protocol.outcome import outcome_of
+from protocol.outcome import Outcome, outcome_of
 from protocol.run import RunEnd
-from protocol.turns import Turn, UserMessage
+from protocol.turns import Turn, Unfinished, UserMessage, raw_text_of
 
 from ._budget import Reserve
 from ._callbacks import EndRun, call_hook, failed
-from ._charges import amounts_of, estimate_of, settle_ledger
+from ._charges import hold, report_usage, settle_ledger
+from ._continue import continued, resume_stored, resuming
 from ._core import RunCore
 from ._final import end_without_call, prepare_final
 from ._gate import stopped
@@ -46,6 +48,8 @@ async def think(core: RunCore, services: Services) -> RunEnd | None:
         _deliver_steering(core)
     core.log.emit(StepStarted(run=core.run, agent_path=core.path, step=state.step, final=state.final is not None))
     request, model = await prepare(core) if is_changed(core) else plain_request(core)
+    if state.resumed is not None:
+        request = resuming(core, request, model.profile)
     if core.journal.durable:
         await core.journal.flushed()
     return await _call(core, services, request, model)
@@ -53,23 +57,39 @@ async def think(core: RunCore, services: Services) -> RunEnd | None:
 
 async def _call(core: RunCore, services: Services, request: ModelRequest, model: Model) -> RunEnd | None:
     """Send the request, and take the turn that it brings in hand."""
-    state = core.state
     try:
-        _hold(core, request, model)
+        lacking = hold(core, request, model)
+        if lacking is not None:
+            return end_without_call(core, lacking)
         try:
-            turn = await services.session.ask(Think(request, model))
+            if request.resume is None:
+                turn = await services.session.ask(Think(request, model))
+            else:
+                turn = await resume_stored(core, services, request, model)
         except ContextOverflow as refusal:
             request, turn = await _ask_shorter(core, services, request, model, refusal)
+        outcome = outcome_of(turn, request.max_tokens or model.profile.default_max_tokens)
+        if outcome.cut:
+            request, turn, outcome = await continued(core, services, request, model, turn)
     except (EndRun, ActorGone, ActorCrashed):
         raise
     except Exception as error:  # noqa: BLE001  a model is foreign code
-        if isinstance(error, ModelError) and error.partial is not None:
-            text = error.partial.text
-            if len(text) > len("".join(state.shown)):
-                state.shown = [text]
+        if isinstance(error, ModelError):
+            _keep_partial(core, error)
         return failed(_code_of(error), "the model", error)
-    _take(core, turn, request)
+    _take(core, turn, request, outcome)
     return None
+
+
+def _keep_partial(core: RunCore, error: ModelError) -> None:
+    """Keep what the model says it had of its reply, where that is more than was shown (R3)."""
+    state, partial = core.state, error.partial
+    if partial is not None:
+        text = raw_text_of(partial.parts) if core.hop is None else core.hop.shown_with(raw_text_of(partial.parts))
+        if len(text) > len("".join(state.shown)):
+            state.shown = [text]
+    if isinstance(error, ContinuationInterrupted) and error.token is not None:
+        state.unfinished = Unfinished(error.token, error.interaction_id, error.continuation_ids)
 
 
 def _deliver_steering(core: RunCore) -> None:
@@ -77,19 +97,6 @@ def _deliver_steering(core: RunCore) -> None:
     for message in waiting:
         core.history.append(UserMessage(message.text))
         core.log.emit(MessageDelivered(run=core.run, agent_path=core.path, message=message.id))
-
-
-def _hold(core: RunCore, request: ModelRequest, model: Model) -> None:
-    """Hold the tokens and the cost of the request that is about to leave; one that is too big is not sent (B1)."""
-    core.estimate = estimate_of(core, request, model)
-    if not core.account.holds_amounts:
-        return
-    tokens, cost = amounts_of(core, request, model, core.estimate)
-    lacking = core.account.hold(core.state.reservation, tokens, cost)
-    if lacking is not None:
-        core.account.release(core.state.reservation)
-        core.state.reservation = 0
-        raise EndRun(end_without_call(core, lacking))
 
 
 async def _ask_shorter(
@@ -103,6 +110,7 @@ async def _ask_shorter(
     if shorter is None:
         raise refusal
     settle_ledger(core)
+    report_usage(core)
     state = core.state
     grant = await services.budget.ask(Reserve())
     state.reservation, state.sent = grant.number, False
@@ -110,7 +118,11 @@ async def _ask_shorter(
         raise refusal
     if state.final is None and core.may_finalize:
         shorter = await _finalized(core, grant, shorter, model)
-    _hold(core, shorter, model)
+    lacking = hold(core, shorter, model)
+    if lacking is not None:
+        raise EndRun(end_without_call(core, lacking))
+    if shorter.resume is not None:
+        return shorter, await resume_stored(core, services, shorter, model)
     return shorter, await services.session.ask(Think(shorter, model))
 
 
@@ -134,13 +146,14 @@ async def _shortened(core: RunCore, request: ModelRequest) -> ModelRequest | Non
     return msgspec.structs.replace(request, messages=given_messages(messages, "on_context_overflow"))
 
 
-def _take(core: RunCore, turn: Turn, request: ModelRequest) -> None:
+def _take(core: RunCore, turn: Turn, request: ModelRequest, outcome: Outcome) -> None:
     """Take the turn in hand: what it is, and which calls it asks for."""
     state = core.state
     state.shown = []
-    state.reask = state.reasked_as = None
-    state.context_tokens = turn.usage.input_tokens if turn.usage.uncached_input_tokens is not None else None
-    outcome = state.outcome = outcome_of(turn, request.max_tokens)
+    state.resumed = state.reask = state.reasked_as = None
+    state.context_tokens = input_of(turn)
+    state.unfinished = turn.unfinished
+    state.outcome = outcome
     asked = state.final is None and outcome.kind == "calls"
     core.hold(turn)
     if asked and not outcome.cut:

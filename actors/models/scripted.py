@@ -11,7 +11,7 @@ import trio
 
 from protocol.errors import ModelError
 from protocol.model import CallDelta, ModelEmit, ModelRequest, Profile, RequestSent, TextDelta
-from protocol.turns import Finish, Part, TextPart, ToolCall, Turn
+from protocol.turns import Finish, Part, TextPart, ToolCall, Turn, raw_text_of
 from protocol.usage import UNKNOWN_USAGE, Usage
 
 __all__ = ("Scripted", "ScriptedTurn", "call", "reply")
@@ -80,8 +80,9 @@ class Scripted:
             raise turn
         if isinstance(turn, str):
             turn = reply(turn)
-        if turn.text:
-            emit(TextDelta(turn.text))
+        text = raw_text_of(turn.parts)
+        if text:
+            emit(TextDelta(text))
         for index, wanted in enumerate(turn.calls):
             emit(CallDelta(index, wanted.arguments, wanted.name))
         return turn

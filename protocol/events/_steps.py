@@ -73,7 +73,10 @@ class HandedOff(RunEvent, frozen=True, kw_only=True):
 
 
 class HopStarted(RunEvent, frozen=True, kw_only=True):
-    """One HTTP request of a decode that is continued has begun."""
+    """One HTTP request of a decode that is continued has begun.
+
+    The first of a turn began with its step, unless it was known then that it would be one of several.
+    """
 
     hop: int
     strategy: str = "token"

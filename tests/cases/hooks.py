@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import attrs
 import trio
 
-from actors import FailRun, RunResult, StepOverrides
+from actors import FailRun, RunResult, StepOverrides, ask_model
 from actors.agent import StepState
 from protocol.stop import StopState
 from protocol.turns import Message, UserMessage
@@ -60,6 +60,15 @@ def hooks_of(program: Case, kept: Kept) -> dict[str, Any]:
 def _hides_the_tools(_kept: Kept, _told: re.Match[str]) -> Hook:
     def prepare_step(state: StepState) -> StepOverrides | None:
         return StepOverrides(active_tools=[]) if state.step_number >= 1 else None
+
+    return "prepare_step", prepare_step
+
+
+@HOOKS.says(r"prepare_step: before the second step: calls the model once to summarise")
+def _summarises(_kept: Kept, _told: re.Match[str]) -> Hook:
+    async def prepare_step(state: StepState) -> None:
+        if state.step_number == 1:
+            await ask_model("Summarise.")
 
     return "prepare_step", prepare_step
 

@@ -14,7 +14,7 @@ import trio
 from actors.models.scripted import call, reply
 from protocol.errors import ContextOverflow, ModelError
 from protocol.model import CallDelta, ModelEmit, ModelRequest, Profile, RequestSent, TextDelta
-from protocol.turns import Finish, TextPart, ToolMessage, Turn
+from protocol.turns import Finish, ReasoningPart, TextPart, ToolMessage, Turn
 from protocol.usage import UNKNOWN_USAGE, Usage
 
 from .phrases import Phrases
@@ -24,6 +24,8 @@ Said: TypeAlias = dict[str, Any]
 Rule: TypeAlias = Callable[[ModelRequest], Said]
 RuleMaker: TypeAlias = Callable[[re.Match[str]], Rule]
 
+CAP = 4096
+"""Output tokens that the server of a case allows, where its model is told to use them up."""
 RULES = Phrases[RuleMaker]("rules of a model")
 
 
@@ -40,7 +42,7 @@ class CaseModel:
 
     @property
     def profile(self) -> Profile:
-        return Profile(keeps_tools_when_off=True, reports_sending=True)
+        return Profile(keeps_tools_when_off=True, reports_sending=True, continues_text="exact_prefix")
 
     async def turn(self, request: ModelRequest, emit: ModelEmit) -> Turn:
         emit(RequestSent())
@@ -68,6 +70,8 @@ def _pieces(text: str, count: int) -> list[str]:
 
 def _turn_of(said: Said) -> Turn:
     turn = reply(said.get("text", ""), *_calls_of(said.get("calls", ())), usage=_usage_of(said.get("usage")))
+    if "reasoning" in said:
+        turn = attrs.evolve(turn, parts=(ReasoningPart(said["reasoning"]), *turn.parts))
     if "finish" not in said:
         return turn
     word: Any = said["finish"]
@@ -166,6 +170,17 @@ def _every_request_refused(found: re.Match[str]) -> Rule:
 def _every_turn_empty(found: re.Match[str]) -> Rule:
     said: Said = {"text": "", "finish": found[1]} | ({"usage": 0} if found[2] else {})
     return lambda _request: said
+
+
+@RULES.says(r"every turn: text '(.*)', finish (\w+)")
+def _every_turn_the_same(found: re.Match[str]) -> Rule:
+    return functools.partial(_say, {"text": found[1], "finish": found[2]})
+
+
+@RULES.says(r"every turn: reasoning '(\w+)' x (\d+), no text, finish (\w+), usage out = cap")
+def _every_turn_reasons(found: re.Match[str]) -> Rule:
+    said = {"reasoning": found[1] * int(found[2]), "finish": found[3], "usage": {"in": 10, "out": CAP}}
+    return functools.partial(_say, said)
 
 
 def _results(request: ModelRequest, name: str) -> int:

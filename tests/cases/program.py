@@ -45,7 +45,6 @@ SETTINGS = {
     "tool_concurrency": "max_parallel_tools",
     "max_tool_output_chars": "max_tool_output_chars",
     "empty_retry_max": "max_reasks",
-    "auto_continue_max": "max_reasks",  # for turns whose calls were cut
 }
 """A case's word for a setting, and the runtime's."""
 OF_THE_MODEL = {"retries", "stream_idle_timeout_s", "max_calls_per_turn"}
@@ -157,6 +156,10 @@ def spec_of(
     seconds = known.pop("tool_timeout_s", None)
     if isinstance(seconds, (int, float)):
         options["tool_timeout_seconds"] = seconds * scale
+    if "auto_continue_max" in known:
+        most = known.pop("auto_continue_max")
+        options |= {"automatic_continuation": most > 0, "max_hops": max(most, 1)}
+        options["max_reasks"] = most  # of turns whose calls were cut
     if any(tool.needs_approval for tool in tools):
         options["approval"] = approves
         options["approval_timeout_seconds"] = known.get("approval_timeout_s", 600) * scale

@@ -60,10 +60,9 @@ def run_case(id: str, gate: Gate = "remote", *changes: Change, order: int = 0) -
 
 
 @functools.cache
-def _run_case(id: str, gate: Gate, told: str, order: int) -> tuple[Came, ...]:
-    changes: list[Change] = json.loads(told)
+def _run_case(id: str, gate: Gate, changes: str, order: int) -> tuple[Came, ...]:
     scale = REAL_TIME.get(id)
-    return tuple(_Program(told, gate, scale).play(order) for told in programs_of(input_of(id, changes)))
+    return tuple(_Program(told, gate, scale).play(order) for told in programs_of(input_of(id, json.loads(changes))))
 
 
 @attrs.define(eq=False)

@@ -27,6 +27,7 @@ SCHEMA: dict[str, Any] = {
     "required": ["n"],
     "additionalProperties": False,
 }
+BIGGER_CAP = 30
 LOOP: list[Any] = []
 LOOP.append(LOOP)
 ODD: tuple[Any, ...] = (None, "", 0, {}, float("nan"), "\ud800", "x" * 9000, {"s": {1}}, b"\xff", object(), LOOP, dict)
@@ -48,6 +49,9 @@ class ScriptModel:
             keeps_tools_when_off=settings.keeps_tools,
             flatten_without_tools=settings.flatten,
             reports_sending=settings.reports_sending,
+            continues_text=settings.continues_text,
+            default_max_tokens=3 if settings.bigger_cap else None,
+            max_output_tokens=BIGGER_CAP,
         )
 
     async def turn(self, request: ModelRequest, emit: ModelEmit) -> Turn:

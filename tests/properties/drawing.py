@@ -6,6 +6,8 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 
+from protocol.model import TextContinuation
+
 from .world import (
     Act,
     Answer,
@@ -49,7 +51,7 @@ calls = st.builds(
     args=rarely(MANY(get_args(Arguments)), "good", one_in=5),
     id=MANY(["new", "new", "same", ""]),
 )
-FINISHES = ["stop", "tool_calls", "length", "content_filter", "malformed", "other", None]
+FINISHES = ["stop", "tool_calls", "length", "paused", "content_filter", "malformed", "other", None]
 says = st.builds(
     Say,
     text=MANY(["", "text", " \n", "more text", "lone \ud800 half"]),
@@ -67,7 +69,15 @@ calling = st.builds(
     usage=MANY([7, 7, None]),
     seconds=MANY([0, 0, 0.5]),
 )
-turns = st.lists(st.one_of(calling, calling, calling, says), min_size=1, max_size=5).map(tuple)
+cut = st.builds(
+    Say,
+    text=MANY(["text", "more text", "", " \n", "lone \ud800 half"]),
+    calls=rarely(st.lists(calls, min_size=1, max_size=2).map(tuple), (), one_in=3),
+    finish=MANY(["length", "length", "length", "paused"]),
+    usage=MANY([7, 7, None]),
+    seconds=MANY([0, 0, 0.5]),
+)
+turns = st.lists(st.one_of(calling, calling, calling, says, cut), min_size=1, max_size=6).map(tuple)
 
 SECONDS = MANY([0, 0, 1, 2.5, 8])
 PLAIN_BODIES = [body for body in get_args(Body) if body not in {"agent", "external"}]
@@ -103,6 +113,10 @@ settings = st.builds(
     stop_when=rarely(few(Stops, 2), (), one_in=5),
     max_reasks=MANY([1, 0, 2]),
     max_continues=MANY([2, 0, 1]),
+    automatic_continuation=MANY([None, True, True, False]),
+    max_hops=MANY([3, 1, 32]),
+    continues_text=MANY(get_args(TextContinuation)),
+    bigger_cap=st.booleans(),
     max_parallel_tools=MANY([None, 1, 2]),
     tool_timeout_seconds=rarely(st.just(2), one_in=4),
     required=rarely(st.just(True), False, one_in=8),
@@ -152,7 +166,7 @@ disturbances = rarely(
 )
 children = st.builds(
     World,
-    turns=st.lists(st.one_of(calling, says), max_size=3).map(tuple),
+    turns=st.lists(st.one_of(calling, says, cut), max_size=3).map(tuple),
     tools=tools(PLAIN_BODIES),
     settings=settings,
     gate=rarely(gates, one_in=2),
@@ -170,5 +184,6 @@ worlds = st.builds(
     child=children,
     shared_child=st.booleans(),
     disturbances=disturbances,
+    continues=st.booleans(),
     order=st.integers(0, 3),
 )

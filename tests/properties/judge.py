@@ -12,11 +12,11 @@ from protocol.history import first_fault
 from protocol.limits import finish_reason_for
 from protocol.result import RunResult
 from protocol.text import clean, is_visible
-from protocol.turns import Message
+from protocol.turns import Message, raw_text_of
 
 from .judging_tools import tool_faults
 from .seen import Seen, seen_of
-from .truth import Truth
+from .truth import Asked, Truth
 
 GRACE_SECONDS = 7
 """From a cancel to the end: what stubborn tools are waited for, and a little."""
@@ -85,15 +85,14 @@ def _result(truth: Truth, result: RunResult) -> Iterator[str]:
     if result.answered:
         last = next((one for one in reversed(asked) if one.turn is not None), None)
         turn = None if last is None else last.turn
-        if turn is None or clean(turn.text) != result.text:
+        if turn is None or clean(decodes(asked)[-1]) != result.text:
             yield f"the answer is {result.text!r}, the last turn was {turn}"
-        elif turn.end != "complete" or turn.finish in {"length", "content_filter", "malformed"}:
+        elif turn.end != "complete" or turn.finish in {"length", "paused", "content_filter", "malformed"}:
             yield f"an answer that is not whole: {turn}"
         elif result.finalized is None and (turn.calls or turn.finish == "tool_calls"):
             yield f"an answer that asked for tools: {turn}"
     else:
-        texts = [one.turn.text if one.turn is not None else one.shown for one in asked]
-        said = "\n\n".join(clean(text) for text in texts if is_visible(text))
+        said = "\n\n".join(clean(text) for text in decodes(asked) if is_visible(text))
         if not (result.text == said or result.text.startswith(f"{said}\n\n") or not said):
             yield f"the text is {result.text!r}, the visible texts were {said!r}"
     if result.stopped_by in LIMITS:
@@ -109,6 +108,24 @@ def _result(truth: Truth, result: RunResult) -> Iterator[str]:
         yield f"{result.stopped_by}, and answered"
 
 
+def decodes(asked: Sequence[Asked]) -> list[str]:
+    """The text of each decode, whichever number of requests it took: what one says that goes on stands behind the rest.
+
+    A request with the bigger cap makes the piece before it anew, once it says something.
+    """
+    texts: list[str] = []
+    before: Asked | None = None
+    for one in asked:
+        own = raw_text_of(one.turn.parts) if one.turn is not None else one.shown
+        anew = one.max_tokens is not None and before is not None and before.max_tokens is None
+        if one.resume is None and not anew:
+            texts.append(own)
+        elif one.turn is not None or own:
+            texts[-1:] = [own if one.resume is None else raw_text_of(one.resume.parts) + own]
+        before = one
+    return texts
+
+
 def _whole(truth: Truth, runs: dict[str, Seen]) -> Iterator[str]:
     if truth.cut_at is not None and truth.ended_at - truth.cut_at > GRACE_SECONDS:
         yield f"it ended {truth.ended_at - truth.cut_at} seconds after it was cancelled"
@@ -121,8 +138,9 @@ def _whole(truth: Truth, runs: dict[str, Seen]) -> Iterator[str]:
             yield f"a decision about {request} was taken, and came to {resolved.get(request)}"
     if len(truth.runs) > 1 and not truth.stopped:
         second = truth.results[-1]
+        answer = "second" if truth.half is None else f"{raw_text_of(truth.half.parts)}second"
         limits = truth.world.settings
         # A call that is final for one limit may find that there is no room for it in another.
         short = second.limit is not None and (limits.max_total_tokens or limits.max_cost)
-        if not (second.answered and second.text == "second") and not short:
+        if not (second.answered and second.text == answer) and not short:
             yield f"the second run came to {second.stopped_by} {second.text!r} {truth.errors[-1]!r}"

@@ -43,7 +43,7 @@ def _entry(truth: Truth, one: Entered, call: SeenCall) -> Iterator[str]:
     turn = asked.turn
     if plan.args not in RIGHT:
         yield f"it was entered with {plan.args} arguments"
-    if turn is None or turn.end != "complete" or turn.finish == "length":
+    if turn is None or turn.end != "complete" or turn.finish in {"length", "paused"}:
         yield "it was entered for a turn that is not whole"
     if one.asked is not asked:
         yield "it was entered after another request"

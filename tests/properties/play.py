@@ -32,7 +32,15 @@ LATE_SECONDS = 60
 """What is late gets its chance."""
 REST = (
     *("max_tool_iterations", "max_llm_calls", "max_tool_calls", "max_total_tokens", "max_cost", "wall_clock_seconds"),
-    *("finalization_retry", "max_reasks", "max_continues", "max_parallel_tools", "tool_timeout_seconds"),
+    *(
+        "automatic_continuation",
+        "max_hops",
+        "finalization_retry",
+        "max_reasks",
+        "max_continues",
+        "max_parallel_tools",
+        "tool_timeout_seconds",
+    ),
 )
 """Settings that have the same name here and there."""
 
@@ -150,14 +158,17 @@ class Player:
         if sorted(set(after) - set(before)):
             truth.fault(f"tasks are left: {sorted(set(after) - set(before))}")
         truth.wild = False
+        truth.half = self.agent._history.partial if self.world.continues else None
+        if self.world.settings.continues_text == "none":
+            truth.half = None
         try:
-            await self._run("once more", disturbed=False)
+            await self._run("once more" if truth.half is None else None, disturbed=False)
             await self._look(truth.runs[-1])
         except AgentStopped:
             if not truth.stopped:
                 truth.fault("the agent takes no second run")
 
-    async def _run(self, prompt: str, *, disturbed: bool) -> None:
+    async def _run(self, prompt: str | None, *, disturbed: bool) -> None:
         truth = self.truth
         async with self.stage.run(self.agent, prompt) as run, trio.open_nursery() as nursery:
             truth.run = run

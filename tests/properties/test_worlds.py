@@ -22,6 +22,7 @@ from .world import Act, Approver, Call, Disturbance, Does, Gate, Hooks, Say, Set
 
 FULL = os.environ.get("ONWARD_SWEEP") == "full"
 CALL = Say(calls=(Call(),))
+CUT, CUT_CALL = Say("text", finish="length"), Say("text", calls=(Call(args="cut"),), finish="length")
 THREE = Say("text", calls=(Call(0), Call(1), Call(2)))
 USUAL: tuple[Act, ...] = ("nursery", "leave", "cancel", "steer")
 CHOSEN = {
@@ -56,6 +57,10 @@ CHOSEN = {
         hooks=Hooks(
             around=("change", "alter", "swallow", "pass", "deny"), step=("hide", "prune"), continues=1, rejects=1
         ),
+    ),
+    "pieces": World(
+        turns=(CUT, CUT_CALL, Say("text", calls=(Call(),)), Say("text", finish="paused"), CUT),
+        settings=Settings(automatic_continuation=True, continues_text="user_turn", bigger_cap=True, max_llm_calls=9),
     ),
     "all limits": World(
         turns=(THREE,),
@@ -100,6 +105,9 @@ CHOSEN = {
 @example(World(turns=(CALL,), tools=(Does("agent"),), settings=Settings(max_cost=0.05), child=World()))
 @example(World(turns=(CALL,), settings=Settings(stop_final="", stop_when=("called",))))
 @example(World(turns=(CALL,), tools=(Does("external"),)))
+@example(World(turns=(CUT,), again=True, settings=Settings(automatic_continuation=True, max_llm_calls=3, llm_final="")))
+@example(World(turns=(CUT_CALL, CALL), settings=Settings(bigger_cap=True, max_llm_calls=2, llm_final="")))
+@example(World(turns=(CUT, Say("broken", fails="after")), settings=Settings(automatic_continuation=True)))
 @given(worlds)
 def test_the_rules_hold(world: World) -> None:
     """No turn, tool, setting or disturbance breaks a rule of the loop, and the agent takes the next run."""

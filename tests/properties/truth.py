@@ -9,9 +9,9 @@ import trio
 
 from actors import Agent, Run
 from actors.agent import current_run
-from protocol.model import ModelRequest
+from protocol.model import ModelRequest, Resume
 from protocol.result import RunResult
-from protocol.turns import Turn
+from protocol.turns import AssistantMessage, Turn
 from protocol.usage import Usage
 
 from .world import Around, Call, Say, World
@@ -38,6 +38,9 @@ class Asked:
     """What was returned."""
     usage: Usage | None = None
     """What was reported."""
+    resume: Resume | None = None
+    """The turn that it goes on with."""
+    max_tokens: int | None = None
     tokens_before: int = 0
     """Reported by all calls, of whatever run, up to then."""
 
@@ -88,6 +91,8 @@ class Truth:
     ended_at: float = 0.0
     began: float = 0.0
     barriers: int = 0
+    half: AssistantMessage | None = None
+    """The answer that the second run goes on with."""
     stopped: bool = False
     """Somebody stopped the agent."""
 
@@ -113,6 +118,7 @@ class Truth:
         assert context is not None
         names = [definition.name for definition in request.tools] if request.tools_on else []
         asked = Asked(context.run, frozenset(names), request.tail, say)
+        asked.resume, asked.max_tokens = request.resume, request.max_tokens
         if self.hidden and not context.path and "t0" in names:
             self.fault("t0 was hidden, and is offered")
         asked.tokens_before = sum(one.usage.total_tokens for one in self.asked if one.usage is not None)

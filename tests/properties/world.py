@@ -6,6 +6,8 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from protocol.model import TextContinuation
+
 Fails: TypeAlias = Literal["before", "after", "unsent", "foreign", "overflow"]
 """A model error before or after its text, before it was sent, no `ModelError` at all, a request that is too long."""
 Arguments: TypeAlias = Literal["good", "bad", "more", "text", "malformed", "cut", "empty", "object"]
@@ -94,6 +96,11 @@ class Settings(Plain):
     stop_when: tuple[Stops, ...] = ()
     max_reasks: int = 1
     max_continues: int = 2
+    automatic_continuation: bool | None = None
+    max_hops: int = 3
+    continues_text: TextContinuation = "exact_prefix"
+    bigger_cap: bool = False
+    """The model's own cap is 3 tokens, and it would take a bigger one."""
     max_parallel_tools: int | None = None
     tool_timeout_seconds: float | None = None
     required: bool = False
@@ -162,5 +169,7 @@ class World(Plain):
     shared_child: bool = False
     """One agent for all its tasks, or one for each."""
     disturbances: tuple[Disturbance, ...] = ()
+    continues: bool = False
+    """The second run goes on with the answer that the first one left half, if it did."""
     order: int = 0
     """Of tasks that wake at the same time."""

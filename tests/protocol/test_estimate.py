@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.estimate import Estimator, tokens_of, turn_tokens
-from protocol.model import ModelRequest, ToolDefinition
+from protocol.model import CONTINUE_TEXT, ModelRequest, Resume, ResumeStrategy, ToolDefinition
 from protocol.turns import (
     AssistantMessage,
     Message,
@@ -170,3 +170,14 @@ def test_results_and_calls_of_a_conversation_count() -> None:
     ]
 
     assert 5 + 11 + 400 == Estimator().conversation(messages)
+
+
+@pytest.mark.parametrize("strategy", ["exact_prefix", "resend", "user_turn"])
+def test_a_turn_that_goes_on_is_counted(strategy: ResumeStrategy) -> None:
+    """It is sent behind the conversation; so is what asks for more of it, where that is said in words."""
+    stored: list[Message] = [UserMessage("a" * 40)]
+    resume = Resume((TextPart("b" * 400), OpaquePart("x", "c" * 40)), strategy)
+    words = len(CONTINUE_TEXT) if strategy == "user_turn" else 0
+    request = ModelRequest(messages=View(stored), resume=resume)
+
+    assert tokens_of(480 + words) == Estimator().request(request, View(stored))

@@ -151,3 +151,42 @@ def plain_fault(messages: list[Message]) -> bool:
             if not any(isinstance(part, ToolCall) for part in before.parts):
                 return True
     return False
+
+
+HALF = AssistantMessage((TextPart("half"),), partial=True)
+
+
+def test_a_partial_answer_is_taken_back_in_hand() -> None:
+    """It may be appended again, longer; whoever looked at the history before goes on to see what was there."""
+    history = History.load([UserMessage("go"), HALF])
+    before = history.view()
+    partial = history.partial
+    history.take_partial()
+    history.append(AssistantMessage((TextPart("half and half"),)))
+
+    assert HALF == partial
+    assert [UserMessage("go"), HALF] == list(before)
+    assert [UserMessage("go"), AssistantMessage((TextPart("half and half"),))] == list(history.view())
+    assert None is history.partial
+
+
+@pytest.mark.parametrize(
+    "messages", [[], [UserMessage("go")], [HALF, UserMessage("go")], [AssistantMessage((TextPart("whole"),))]]
+)
+def test_nothing_else_is_taken_back(messages: list[Message]) -> None:
+    """A history goes back by no other message."""
+    history = History.load(messages)
+    history.take_partial()
+
+    assert (messages, None) == (list(history.view()), history.partial)
+
+
+def test_what_comes_in_its_place_is_checked() -> None:
+    """The check goes on where the message was taken from, not behind it (R2)."""
+    history = History.load([UserMessage("go"), HALF])
+    history.check()
+    history.take_partial()
+    history._messages.append(ToolMessage(RESULTS))
+
+    with pytest.raises(ValueError, match="message 1 holds results"):
+        history.check()

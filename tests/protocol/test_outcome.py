@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.outcome import Outcome, OutcomeKind, outcome_of
-from protocol.turns import Ending, Finish, Part, TextPart, ToolCall, Turn
+from protocol.turns import Ending, Finish, Hop, Part, ReasoningPart, TextPart, ToolCall, Turn
 from protocol.usage import Usage
 
 from .drawn import turns
@@ -110,3 +110,28 @@ def test_arguments_that_never_were_json_are_not_cut() -> None:
     turn = Turn((ToolCall("a", "add", "{}", "please"),), "tool_calls", usage=Usage(1, 0, 0, 10, 0, True))
 
     assert not became(turn, 10).cut
+
+
+def test_a_cap_holds_for_each_request() -> None:
+    """What several of them put out together says nothing about the last one."""
+    call = ToolCall("c", "write", "{}", '{"path": "a')
+    usage, last = Usage(1, 0, 0, 20, 0, True), Usage(1, 0, 0, 8, 0, True)
+    turn = Turn((call,), "tool_calls", "tool_calls", usage, hops=(Hop(None, "length", last), Hop(None, "stop", last)))
+
+    assert (False, True) == (became(turn, 10).cut, became(turn, 8).cut)
+
+
+@pytest.mark.parametrize(
+    ("turn", "cap", "told"),
+    [
+        (Turn((TextPart("half"),), "length"), 10, ""),
+        (Turn((), "length"), 10, "the reply used up the cap on output tokens (10) before any visible text"),
+        (Turn((TextPart(" "),), "length"), None, "the reply used up the cap on output tokens before any visible text"),
+        (Turn((ReasoningPart("hm"),), "length"), 10, "reasoning used up the cap on output tokens (10) before any visible text"),
+        (Turn((), "length", usage=Usage(1, 0, 0, 9, 9, True)), None, "reasoning used up the cap on output tokens before any visible text"),
+        (Turn((), "paused"), 10, "the server paused its work before any visible text"),
+    ],
+)  # fmt: skip
+def test_a_cut_turn_without_text_says_why(turn: Turn, cap: int | None, told: str) -> None:
+    """What used up the cap, and how big it was; where there is text, its finish reason says it all."""
+    assert ("truncated", told) == (became(turn, cap).kind, became(turn, cap).detail)

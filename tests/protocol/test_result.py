@@ -28,6 +28,7 @@ from protocol.run import (
 from protocol.spending import Spending
 from protocol.turns import (
     AssistantMessage,
+    Hop,
     OpaquePart,
     ReasoningPart,
     TextPart,
@@ -35,6 +36,7 @@ from protocol.turns import (
     ToolMessage,
     ToolResult,
     Turn,
+    Unfinished,
     UserMessage,
 )
 from protocol.usage import Usage
@@ -81,6 +83,8 @@ def full_state() -> RunState:
         "outcome": Outcome("calls", True, "why"),
         "results": {"c1": result},
         "counted": True,
+        "uncontinued": LimitState("llm_calls", 5, 5),
+        "resumed": AssistantMessage((TextPart("half"),), True),
         "decision": ContinuationResolved(run="run-1", request="q1", outcome="approved", by="me", granted=2),
         "offered": ("add", "look"),
         "open_request": "q1",
@@ -100,10 +104,15 @@ def full_state() -> RunState:
         "unfinalized": {"llm_calls"},
         "shown": ["he", "llo"],
         "texts": ["one"],
-        "steps": [StepResult(0, "t", "r", (call,), (result,), "tool_calls", USAGE, 0.5, True)],
+        "steps": [
+            StepResult(
+                0, "t", "r", (call,), (result,), "tool_calls", USAGE, 0.5, True, 0.25, (Hop("i", "length", USAGE),)
+            )
+        ],
         "steering": [QueuedMessage("m1", "also")],
         "stop_requested": "enough",
         "context_tokens": 6,
+        "unfinished": Unfinished("token", "i", ("i",)),
         "step_began": 1.5,
     }
     for name, value in values.items():
@@ -265,7 +274,7 @@ def test_the_summary_is_the_result_without_its_bulk() -> None:
     result = fold(Finished("model", "stop", answer="a"))
     summary = result.summary()
 
-    assert {"run", "steps", "messages", "undelivered"} == {f.name for f in RunResult.__attrs_attrs__} - {
+    assert {"run", "steps", "messages", "undelivered", "unfinished"} == {f.name for f in RunResult.__attrs_attrs__} - {
         f.name for f in type(summary).__attrs_attrs__
     }
     for field in type(summary).__attrs_attrs__:

@@ -19,6 +19,9 @@ cents = st.integers(0, 1000).map(lambda eighths: eighths / 8)
 spendings = st.builds(Spending, usages, st.none() | cents, st.integers(0, 99), cents)
 
 
+USAGE = Usage(1, 2, 3, 4, 5, True)
+
+
 def booked(spendings_: list[Spending]) -> Books:
     books = Books()
     for spending in spendings_:
@@ -83,3 +86,12 @@ def test_a_spending_survives_being_written_down() -> None:
     spending = Spending(Usage(1, None, 3, 4, None, False), None, 7, 0.125)
 
     assert spending == decode(encode(spending), Spending)
+
+
+def test_what_two_calls_used_together() -> None:
+    """Class by class; the cost is known where both are."""
+    one = Spending(USAGE, 0.5, 7, 0.25)
+    both, unknown = one + Spending(USAGE, 0.25, 3, 0.5), one + Spending(USAGE, None, 3, 0.5)
+
+    assert Spending(USAGE + USAGE, 0.75, 10, 0.75) == both
+    assert Spending(USAGE + USAGE, None, 10, 0.75) == unknown == Spending(USAGE, None, 3, 0.5) + one

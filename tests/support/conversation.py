@@ -6,8 +6,20 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from protocol.events import MessageDelivered, MessageQueued, RunEvent, RunStarted, ToolFinished, ToolRequested
-from protocol.result import RunSummary
+from protocol.events import (
+    ContentDelta,
+    MessageDelivered,
+    MessageQueued,
+    Rollback,
+    RunEvent,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+    ToolFinished,
+    ToolRequested,
+)
+from protocol.result import RunSummary, StepResult
+from protocol.text import clean
 from protocol.turns import AssistantMessage, Message, TextPart, ToolCall, ToolMessage, UserMessage
 
 
@@ -37,7 +49,8 @@ def history_faults(messages: Sequence[Message], events: Iterable[RunEvent], *, l
     said = [message.text for message in messages[loaded:] if isinstance(message, UserMessage)]
     queued = {event.message: event.text for event in told if isinstance(event, MessageQueued)}
     for event in told:
-        heard = event.prompt if isinstance(event, RunStarted) else None
+        # A run that continues an answer has no prompt.
+        heard = event.prompt if isinstance(event, RunStarted) and event.prompt else None
         if isinstance(event, MessageDelivered):
             heard = queued[event.message]
         if heard is None:
@@ -72,6 +85,30 @@ def _shape_faults(messages: Sequence[Message]) -> list[str]:
             faults.append(f"message {place} is empty")
     if open_calls:
         faults.append(f"the calls {open_calls} have no results")
+    return faults
+
+
+def shown_faults(events: Iterable[RunEvent], steps: Sequence[StepResult]) -> list[str]:
+    """Where the text that a run has shown of a step is not the step's; a model need not show any."""
+    faults: list[str] = []
+    shown, continues = "", False
+    for event in events:
+        match event:
+            case RunStarted(prompt=prompt):
+                continues = not prompt
+            case StepStarted():
+                shown = ""
+            case ContentDelta(text=text):
+                shown += text
+            case Rollback(to=to):
+                shown = shown[:to]
+            case StepFinished(step=number):
+                whole, text = steps[number].text, clean(shown)
+                agrees = whole.endswith(text) if continues and number == 0 else whole == text
+                if text.strip() and not agrees:
+                    faults.append(f"step {number} is {whole!r}, shown was {text!r}")
+            case _:
+                pass
     return faults
 
 

@@ -18,6 +18,8 @@ from protocol.events import (
     ContinuationResolved,
     Event,
     Finalizing,
+    HopFinished,
+    HopStarted,
     LimitReached,
     MessageDelivered,
     MessageDropped,
@@ -58,6 +60,8 @@ class _Book:
     messages: dict[str, bool] = attrs.field(factory=dict)
     step: int | None = None
     steps: int = 0
+    hops: int = 0
+    """Requests of the step in hand that have ended, where it takes several."""
     final: bool = False
     bodies: int = 0
     """Calls that the caller answers, or that are hand-offs: they have no body."""
@@ -146,7 +150,7 @@ class _Oracle:
         self.need(book.step is None, f"step {book.step} has not finished")
         self.need(event.step == book.steps, f"the next step is {book.steps}")
         self.need(event.final or not book.final, "a step with tools after the final call")
-        book.step, book.final = event.step, event.final
+        book.step, book.final, book.hops = event.step, event.final, 0
 
     def step_finished(self, book: _Book, event: StepFinished) -> None:
         self.need(event.step == book.step, f"the step in hand is {book.step}")
@@ -156,6 +160,11 @@ class _Oracle:
 
     def spoke(self, book: _Book, _event: RunEvent) -> None:
         self.need(book.step is not None, "no step is in hand")
+
+    def hop(self, book: _Book, event: HopStarted | HopFinished) -> None:
+        self.need(book.step is not None, "no step is in hand")
+        self.need(event.hop == book.hops, f"the hop in hand is {book.hops}")
+        book.hops += isinstance(event, HopFinished)
 
     def opened(self, book: _Book, event: ContinuationRequired | ApprovalRequired) -> None:
         self.need(event.request not in self.requests, f"{event.request} was asked before")
@@ -225,6 +234,8 @@ _HANDLERS: dict[type[RunEvent], Callable[..., None]] = {
     ContentDelta: _Oracle.spoke,
     ReasoningDelta: _Oracle.spoke,
     ToolCallDelta: _Oracle.spoke,
+    HopStarted: _Oracle.hop,
+    HopFinished: _Oracle.hop,
     ContinuationRequired: _Oracle.opened,
     ApprovalRequired: _Oracle.opened,
     ContinuationResolved: _Oracle.resolved,

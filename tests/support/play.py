@@ -20,7 +20,7 @@ from protocol.errors import RunError
 from protocol.events import Event, RunCancelled, RunEvent, RunFailed, RunFinished, RunStarted
 from protocol.turns import Message
 
-from .conversation import history_faults, summary_faults
+from .conversation import history_faults, shown_faults, summary_faults
 from .oracle import Numbered, event_faults
 from .strict import Asked, StrictModel
 
@@ -90,12 +90,14 @@ class Stage:
         return agent
 
     @contextlib.asynccontextmanager
-    async def run(self, agent: Agent, prompt: str = "go", **options: Any) -> AsyncGenerator[Run]:
-        async with agent.run(prompt, **options) as run:
+    async def run(self, agent: Agent, prompt: str | None = "go", **options: Any) -> AsyncGenerator[Run]:
+        """`None` for a prompt: the run that continues the answer at the end."""
+        starts = agent.continue_answer(**options) if prompt is None else agent.run(prompt, **options)
+        async with starts as run:
             self.runs.append(run)
             yield run
 
-    async def play(self, agent: Agent, prompt: str = "go", *, act: Act | None = None, **options: Any) -> Played:
+    async def play(self, agent: Agent, prompt: str | None = "go", *, act: Act | None = None, **options: Any) -> Played:
         """One run to its end, with `act` beside it; both are waited for."""
         model = agent.spec.model
         strict = model if isinstance(model, StrictModel) else None
@@ -162,6 +164,7 @@ async def _run_faults(run: Run, told: list[RunEvent]) -> list[str]:
         result = await run.result()
     except RunError as error:
         result = error.partial
+    faults += shown_faults([event for event in told if event.run == run.id], result.steps)
     ends = [e for e in told if e.run == run.id and isinstance(e, (RunFinished, RunFailed, RunCancelled))]
     for end in ends:
         faults += summary_faults(end.summary, result.summary())

@@ -15,8 +15,8 @@ import msgspec
 
 from actors.models.scripted import Scripted, ScriptedTurn, ScriptFunction
 from protocol.errors import ModelRefused
-from protocol.model import Model, ModelEmit, ModelRequest, Profile, RequestSent, ToolChoice
-from protocol.turns import AssistantMessage, Message, TextPart, ToolCall, ToolMessage, Turn, UserMessage
+from protocol.model import Model, ModelEmit, ModelRequest, Profile, RequestSent, Resume, ToolChoice
+from protocol.turns import AssistantMessage, Message, OpaquePart, TextPart, ToolCall, ToolMessage, Turn, UserMessage
 
 MAX_CALLS_PER_TURN = 128
 
@@ -32,6 +32,7 @@ class Asked:
     tool_choice: ToolChoice
     temperature: float | None
     max_tokens: int | None
+    resume: Resume | None = None
 
     @classmethod
     def of(cls, request: ModelRequest) -> Asked:
@@ -43,6 +44,7 @@ class Asked:
             request.tool_choice,
             request.temperature,
             request.max_tokens,
+            request.resume,
         )
 
     @property
@@ -102,7 +104,7 @@ def request_faults(request: ModelRequest, profile: Profile) -> list[str]:
     faults = [*_order_faults(conversation), *_content_faults(conversation)]
     if not conversation:
         faults.append("there is no message")
-    elif isinstance(conversation[-1], AssistantMessage):
+    elif isinstance(conversation[-1], AssistantMessage) and request.resume is None:
         faults.append("the last message is an assistant one")
     names = [definition.name for definition in request.tools]
     if len(set(names)) != len(names):
@@ -150,7 +152,8 @@ def _content_faults(conversation: list[Message]) -> list[str]:
         elif isinstance(message, AssistantMessage):
             calls = [part for part in message.parts if isinstance(part, ToolCall)]
             texts = [part.text for part in message.parts if isinstance(part, TextPart)]
-            if not calls and not any(text.strip() for text in texts):
+            items = any(isinstance(part, OpaquePart) for part in message.parts)  # of a turn that the server paused
+            if not calls and not items and not any(text.strip() for text in texts):
                 faults.append(f"message {place} has neither text nor calls")
             if "" in texts:
                 faults.append(f"message {place} has an empty block of text")
