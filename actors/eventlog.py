@@ -72,7 +72,7 @@ class EventStream:
         self._bytes = 0
         self._max_bytes = max_bytes
         self._faults = 0
-        self._armed: list[Callable[[], None]] = []
+        self._armed: dict[Callable[[], None], None] = {}
 
     @property
     def end(self) -> int:
@@ -104,9 +104,7 @@ class EventStream:
         if self._durable:
             self._journal.after(self._journal.append(data), partial(self._show, number))
         if self._armed:
-            armed, self._armed = self._armed, []
-            for wake in armed:
-                wake()
+            self._wake()
         return number
 
     def _changed(self, event: Event, error: Exception) -> bytes:
@@ -124,14 +122,17 @@ class EventStream:
         start = first - self._base
         return first, self._entries[start : start + limit]
 
+    def bytes_after(self, after: int) -> int:
+        """How many bytes the events numbered above `after` take, as far as they are held."""
+        return sum(len(data) for _, data in self._entries[max(0, after + 1 - self._base) :])
+
     def arm(self, wake: Callable[[], None]) -> None:
         """Call `wake` once, at the next event."""
-        self._armed.append(wake)
+        self._armed[wake] = None
 
     def disarm(self, wake: Callable[[], None]) -> None:
         """Take back an `arm`."""
-        if wake in self._armed:
-            self._armed.remove(wake)
+        self._armed.pop(wake, None)
 
     def reader(self, *, after: int | None = None, log: RunLog | None = None) -> EventReader:
         """A cursor behind number `after` (`None`: behind the newest), for all events or for those of one run.
@@ -146,6 +147,12 @@ class EventStream:
 
     def _show(self, number: int) -> None:
         self._visible = max(self._visible, number)
+        self._wake()
+
+    def _wake(self) -> None:
+        armed, self._armed = self._armed, {}
+        for wake in armed:
+            wake()
 
     def _trim(self) -> None:
         goal = self._max_bytes * (1 - _TRIM)

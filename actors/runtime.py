@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from typing import Any, TypeVar, final
 
 import attrs
@@ -59,11 +59,21 @@ class Runtime:
         self._models = Counter[int]()
         self._actors = 0
         self._closed = False
+        self._observers: list[Callable[[Agent], None]] = []
 
     @property
     def agents(self) -> tuple[Agent, ...]:
         """The agents that have been spawned and not stopped."""
         return tuple(self._agents.values())
+
+    @contextlib.contextmanager
+    def observe(self, on_spawn: Callable[[Agent], None]) -> Generator[None]:
+        """Inside the block, call `on_spawn` with each agent that is spawned, before its first event."""
+        self._observers.append(on_spawn)
+        try:
+            yield
+        finally:
+            self._observers.remove(on_spawn)
 
     async def spawn(self, spec: AgentSpec, *, messages: Iterable[Message] = ()) -> Agent:
         """Make an agent. `messages` is a conversation to go on with; it is repaired so that every call has its result.
@@ -84,6 +94,8 @@ class Runtime:
             spawn=self.spawn,
         )
         self._agents[agent.id] = agent
+        for on_spawn in self._observers:
+            on_spawn(agent)
         self._nursery.start_soon(self._host, agent, name=f"{agent.name}/host")
         try:
             await agent.hosted.wait()
@@ -113,6 +125,10 @@ class Runtime:
                 break
         await self._journal.flushed()
         return reply
+
+    async def flushed(self) -> None:
+        """Wait until all that has happened is durable."""
+        await self._journal.flushed()
 
     def submit(self, run: str, results: Mapping[str, Any]) -> None:
         """Give a paused run of any agent, a sub-agent's too, the results of its caller's own tools, as `run.submit()` does.

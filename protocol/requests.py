@@ -203,6 +203,11 @@ class RequestTable:
         """How a request was closed, if it was."""
         return self._closed.get(request)
 
+    def find(self, request: str) -> Request | None:
+        """An open request by its id."""
+        entry = self._open.get(request)
+        return None if entry is None else entry.request
+
     def pending(self) -> tuple[tuple[Request, float | None], ...]:
         """The open requests, each with the seconds it has left as of now (`None`: no deadline)."""
         now = self.clock()

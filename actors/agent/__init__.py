@@ -3,6 +3,7 @@
 from ._agent import Agent, AgentStatistics
 from ._budgets import Budget
 from ._context import RunContext, current_run
+from ._core import RunCore
 from ._handoff import handoff
 from ._helper import ask_model
 from ._hooks import CallConfig, PendingTool, StepOverrides, StepState
@@ -12,6 +13,7 @@ from ._policies import Approval, Continuation, Remote, always, never, remote, up
 from ._run import Run, RunStatistics
 from ._spec import AgentSpec
 from ._spec_warnings import LimitsWarning
+from ._steer import steer
 from ._subagents import Background, ask_agent, background_agent, start_agent, sub_agent
 from ._submit import submit
 from ._threads import ThreadStatistics, ToolThreads
@@ -32,6 +34,7 @@ __all__ = (
     "Remote",
     "Run",
     "RunContext",
+    "RunCore",
     "RunStatistics",
     "StepOverrides",
     "StepState",
@@ -51,6 +54,7 @@ __all__ = (
     "remote",
     "should_continue",
     "start_agent",
+    "steer",
     "sub_agent",
     "submit",
     "up_to",

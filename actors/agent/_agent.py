@@ -118,6 +118,11 @@ class Agent:
         """The agent's requests: open ones, and those closed lately."""
         return self._requests
 
+    @property
+    def stream(self) -> EventStream:
+        """The numbered events of the agent and of all below it."""
+        return self._stream
+
     def events(self, *, after: int | None = None) -> EventReader:
         """A reader of all events of the agent, behind number `after` (`None`: from now on)."""
         return self._stream.reader(after=after)
@@ -152,6 +157,39 @@ class Agent:
             clean(prompt), spec, driver, custom_data=custom_data, context=context, if_busy=if_busy
         ) as run:
             yield run
+
+    async def start(
+        self,
+        prompt: str,
+        *,
+        limits: Limits | None = None,
+        if_busy: Literal["refuse", "queue"] = "refuse",
+    ) -> Run:
+        """Start a run that belongs to no block: it goes on until it ends, or the agent is stopped.
+
+        Raises what `run()` raises.
+        """
+        if self._nursery is None:
+            raise AgentStopped(f"agent {self.name} has been stopped: {self._stop_reason or 'its runtime is closed'}")
+        started: Run = await self._nursery.start(self._hold, prompt, limits, if_busy, name=f"{self.name}/held")
+        return started
+
+    async def _hold(
+        self,
+        prompt: str,
+        limits: Limits | None,
+        if_busy: Literal["refuse", "queue"],
+        *,
+        task_status: trio.TaskStatus[Run],
+    ) -> None:
+        async with self.run(prompt, limits=limits, if_busy=if_busy) as run:
+            task_status.started(run)
+            await run.wait_ended()
+
+    def had_run(self, run: str) -> bool:
+        """Whether a run with this id is one of the agent's, or of those below it, as far as its log goes back."""
+        _, entries = self._stream.read(0, self._stream.end)
+        return any(getattr(event, "run", None) == run for event, _ in entries)
 
     @contextlib.asynccontextmanager
     async def continue_answer(

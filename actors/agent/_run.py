@@ -18,20 +18,19 @@ from protocol.errors import (
     SpecError,
     StopConditionError,
 )
-from protocol.events import MessageQueued, PendingCall
-from protocol.ids import new_id
+from protocol.events import PendingCall
 from protocol.ledger import AccountStatistics
 from protocol.limits import Counters
 from protocol.requests import DecisionReply, Request, Response
 from protocol.result import RunResult
-from protocol.run import Cancelled, Failed, QueuedMessage
-from protocol.text import clean, is_visible
+from protocol.run import Cancelled, Failed
 from protocol.turns import Message
 
 from ..eventlog import EventReader, EventStream
 from ._core import RunCore
 from ._hooks import StepOverrides
 from ._reading import StepReader
+from ._steer import steer
 from ._submit import submit, waiting_calls
 
 __all__ = ("Run", "RunStatistics")
@@ -79,6 +78,11 @@ class Run:
     def id(self) -> str:
         """The run's id, as its events carry it."""
         return self._core.state.run
+
+    @property
+    def before(self) -> int:
+        """The number of the last event before the run's first one."""
+        return self._before
 
     @property
     def over(self) -> bool:
@@ -163,15 +167,7 @@ class Run:
         It never cuts what is running: it is appended after the results of the turn in hand. What still waits when the
         run ends is in `result.undelivered`. Raises `SpecError` for an empty text, `RunOver` after the end.
         """
-        if not isinstance(text, str) or not is_visible(text):
-            raise SpecError(f"steer(text): say what the model should know or do; it is {text!r}")
-        core = self._core
-        if core.over.is_set():
-            raise RunOver(f"run {self.id} has ended and takes no more messages")
-        message = QueuedMessage(new_id("msg"), clean(text))
-        core.state.steering.append(message)
-        core.log.emit(MessageQueued(run=core.run, agent_path=core.path, message=message.id, text=message.text))
-        return message.id
+        return steer(self._core, text)
 
     def stop(self, reason: str = "stopped by the caller") -> None:
         """End the run at its next boundary: the step in hand is finished, a wait for a decision is cut at once."""

@@ -94,7 +94,7 @@ class TestReaders:
                 await trio.testing.wait_all_tasks_blocked()
                 scope.cancel()
 
-        assert [] == stream._armed
+        assert {} == stream._armed
 
     def test_arming_is_for_one_event(self) -> None:
         """`arm` calls once; `disarm` takes it back, and may come too late."""
