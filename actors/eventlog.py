@@ -126,6 +126,10 @@ class EventStream:
         """How many bytes the events numbered above `after` take, as far as they are held."""
         return sum(len(data) for _, data in self._entries[max(0, after + 1 - self._base) :])
 
+    def tells_of(self, run: str) -> bool:
+        """Whether an event of this run is held."""
+        return any(getattr(event, "run", None) == run for event, _ in self._entries)
+
     def arm(self, wake: Callable[[], None]) -> None:
         """Call `wake` once, at the next event."""
         self._armed[wake] = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal, final
 
@@ -11,7 +10,7 @@ import attrs
 import trio
 
 from protocol.errors import AgentBusy, AgentStopped, SpecError
-from protocol.events import AgentFailed, AgentSpawned, AgentWarned, ErrorInfo
+from protocol.events import AgentFailed, AgentSpawned, ErrorInfo
 from protocol.events import AgentStopped as AgentStoppedEvent
 from protocol.history import History
 from protocol.ids import new_id
@@ -27,12 +26,12 @@ from protocol.turns import Message
 from ..eventlog import EventReader, EventStream, RunLog
 from ..journal import Journal
 from ._budgets import check_prices
-from ._callbacks import call_user
 from ._context import RunContext, current_activity, current_run
 from ._core import RunCore
 from ._driver import drive
 from ._manual import LoopFunction, driver_of
 from ._models import ModelUse
+from ._observed import tell_end
 from ._policies import Continuation
 from ._run import Run
 from ._spec import AgentSpec, stop_conditions
@@ -41,7 +40,6 @@ from ._threads import ToolThreads
 
 __all__ = ("Agent", "AgentStatistics")
 
-logger = logging.getLogger("onward")
 MAX_QUEUED_RUNS = 64
 
 
@@ -185,11 +183,6 @@ class Agent:
         async with self.run(prompt, limits=limits, if_busy=if_busy) as run:
             task_status.started(run)
             await run.wait_ended()
-
-    def had_run(self, run: str) -> bool:
-        """Whether a run with this id is one of the agent's, or of those below it, as far as its log goes back."""
-        _, entries = self._stream.read(0, self._stream.end)
-        return any(getattr(event, "run", None) == run for event, _ in entries)
 
     @contextlib.asynccontextmanager
     async def continue_answer(
@@ -395,19 +388,6 @@ class Agent:
             if core.spec.on_run_end is not None:
                 # The hook's own bound is shorter: that it was too slow is told.
                 with trio.move_on_after(core.spec.callback_timeout_seconds + 1, shield=True):
-                    await self._tell_end(core)
+                    await tell_end(core, self._stream, self.id)
             core.closed.set()
             self._turn.release_on_behalf_of(owner)
-
-    async def _tell_end(self, core: RunCore) -> None:
-        """Tell `on_run_end`, on a cancel too: what it raises is an event and changes nothing (H4)."""
-        hook, result = core.spec.on_run_end, core.result
-        assert hook is not None
-        if result is None:
-            return
-        try:
-            await call_user(hook, result, seconds=core.spec.callback_timeout_seconds)
-        except Exception as error:
-            logger.exception("on_run_end of agent %s failed", self.name)
-            text = f"on_run_end raised {type(error).__name__}"
-            self._stream.append(AgentWarned(agent=self.id, code="observer_failed", text=text))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 import trio
 
-from actors import AgentSpec
-from actors.models import Scripted
 from protocol.errors import AgentBusy, AgentStopped, SpecError
 from tests.support.play import Stage, perform
 from tests.support.specs import agent
@@ -53,13 +51,12 @@ def test_what_run_refuses_start_refuses() -> None:
 def test_it_ends_with_the_agent() -> None:
     """A stopped agent's run ends at its next boundary, and its host waits for it."""
 
-    async def scene(stage: Stage) -> str:
-        served = await stage.spawn(
-            AgentSpec(name="a", model=Scripted(["one", "two"]), continue_when=lambda _state: "on")
-        )
+    async def scene(stage: Stage) -> tuple[str, int]:
+        served = await stage.spawn(agent(["one", "two", "three"], continue_when=lambda _state: "on"))
         run = await served.start("go")
         served.stop("enough")
         await served.stopped.wait()
-        return (await run.result()).stopped_by
+        result = await run.result()
+        return result.text, len(result.steps)
 
-    assert "caller" == perform(scene)
+    assert ("one", 1) == perform(scene)
