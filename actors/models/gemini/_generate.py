@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 from urllib.parse import quote
 
 from protocol.model import ModelRequest, Profile
 
-from ..wire import ConnectionOptions, HttpModel, Vendor, check_extra_body, connect
+from ..wire import ConnectionOptions, HttpModel, Vendor, check_extra_body, check_server_tools, connect
 from ._generate_reply import GenerateReply
 from ._generate_request import OWNED, encode_request
 
@@ -44,6 +44,7 @@ class Gemini(HttpModel):
         api_key: str | None = None,
         profile: Profile | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        server_tools: Sequence[Mapping[str, Any]] = (),
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before the first call.
@@ -56,6 +57,7 @@ class Gemini(HttpModel):
                 `GOOGLE_API_KEY`.
             profile: What the server is known to do. By default, tools that are off stay visible to Google's own models.
             extra_body: Laid over each request's body, `generationConfig` field by field; `None` removes a field.
+            server_tools: Definitions of tools that run at the provider, such as `{"googleSearch": {}}`, sent as they are.
             connection: Headers, timeouts and the like: see `ConnectionOptions`.
 
         Raises:
@@ -67,12 +69,17 @@ class Gemini(HttpModel):
         client, own = connect(_GOOGLE, place, f"{path}?alt=sse", api_key, connection)
         super().__init__("gemini", model, client=client, profile=profile or Profile(keeps_tools_when_off=own))
         self._extra_body = check_extra_body(extra_body or {}, OWNED)
+        self._server_tools = check_server_tools(server_tools)
         generation = _GENERATION.search(model)
         self._marks_unsigned = generation is not None and int(generation[1]) >= _STRICT_GENERATION
 
     def _encode(self, request: ModelRequest) -> bytes:
         return encode_request(
-            request, profile=self._profile, marks_unsigned=self._marks_unsigned, extra_body=self._extra_body
+            request,
+            profile=self._profile,
+            marks_unsigned=self._marks_unsigned,
+            extra_body=self._extra_body,
+            server_tools=self._server_tools,
         )
 
     def _reader(self, _request: ModelRequest, /) -> GenerateReply:

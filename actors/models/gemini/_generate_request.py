@@ -8,7 +8,7 @@ tools is sent, while the calls and responses of the history stay what they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from protocol.model import ForceTool, ModelRequest, Profile, ToolChoice, ToolDefinition
@@ -46,6 +46,7 @@ def encode_request(
     profile: Profile,
     marks_unsigned: bool = False,
     extra_body: Mapping[str, Any] | None = None,
+    server_tools: Sequence[Mapping[str, Any]] = (),
 ) -> bytes:
     """Encode a request as strict UTF-8 JSON; lone surrogates become U+FFFD.
 
@@ -56,9 +57,11 @@ def encode_request(
     body: dict[str, Any] = {"contents": _Contents(profile, marks_unsigned=marks_unsigned).of(request)}
     if request.system:
         body["systemInstruction"] = {"parts": [{"text": request.system}]}
-    if request.tools:
-        body["tools"] = [{"functionDeclarations": [_declaration(definition) for definition in request.tools]}]
-        if request.tool_choice != "auto":
+    # Tools that are off without definitions are off for good: the provider's own as well.
+    if request.tools or (server_tools and request.tool_choice != "none"):
+        declared = [{"functionDeclarations": [_declaration(definition) for definition in request.tools]}]
+        body["tools"] = [*server_tools, *(declared if request.tools else [])]
+        if request.tools and request.tool_choice != "auto":
             body["toolConfig"] = {"functionCallingConfig": _tool_choice(request.tool_choice)}
     config: dict[str, Any] = {}
     if request.temperature is not None and profile.takes_temperature:

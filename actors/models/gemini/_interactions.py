@@ -10,9 +10,9 @@ from typing import Any, Unpack
 from protocol.decode import Delivery, LoopState, Policy, enabled
 from protocol.errors import SpecError
 
-from ..wire import ConnectionOptions, HttpStatistics, mapping, parse
+from ..wire import ConnectionOptions, HttpStatistics, encode_body, mapping, parse
 from ._interactions_connection import GOOGLE_URL, ask, connect_interactions
-from ._interactions_hops import HopObserver, encode_body, run_hops
+from ._interactions_hops import HopObserver, run_hops
 from ._interactions_progress import DecodeProgress
 from ._interactions_stream import InteractionStream, open_stream
 

@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
-import msgspec
 import trio
 
-from protocol import codec
 from protocol.decode import Done, HopRecord, LoopState, NextHop, Raise, kind_of
 from protocol.errors import ModelError, ModelRefused, ModelReplyError, ModelTimeout
 from protocol.model import ModelEvent
@@ -27,6 +25,7 @@ from ..wire import (
     HttpReply,
     ServerFault,
     ServerSentEvent,
+    encode_body,
     fault_in,
     mapping,
     parse,
@@ -34,9 +33,8 @@ from ..wire import (
     refusal,
 )
 from ._interactions_clock import CallClock
-from ._interactions_request import plain
 
-__all__ = ("HopObserver", "encode_body", "run_hops")
+__all__ = ("HopObserver", "run_hops")
 
 _TRAILING_SECONDS = 5.0
 """How long a reply is followed that has come to its end, but not to the end of its stream."""
@@ -91,14 +89,6 @@ async def run_hops(
         await driver.run()
     if clock.scope.cancelled_caught:
         driver.cut()
-
-
-def encode_body(body: Mapping[str, Any]) -> bytes:
-    """A body as bytes; lone surrogates become U+FFFD. Raises `TypeError` for what has no form in JSON."""
-    try:
-        return msgspec.json.encode(body, enc_hook=plain)
-    except UnicodeEncodeError:
-        return codec.encode(msgspec.to_builtins(body, enc_hook=plain))
 
 
 class _Driver:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 import attrs
@@ -13,7 +13,7 @@ from protocol.errors import ContinuationInterrupted, ModelError, ModelReplyError
 from protocol.model import HopBegan, HopEnded, ModelEmit, ModelEvent, ModelRequest, Profile, RequestSent, Undone
 from protocol.turns import Turn, Unfinished
 
-from ..wire import Attempts, ConnectionOptions, RemoteModel, mapping
+from ..wire import Attempts, ConnectionOptions, RemoteModel, check_server_tools, mapping
 from ._interactions_connection import GOOGLE_URL, connect_interactions
 from ._interactions_deltas import Deltas
 from ._interactions_hops import HopObserver, run_hops
@@ -44,6 +44,7 @@ class GeminiInteractions(RemoteModel):
         profile: Profile | None = None,
         extra_body: Mapping[str, Any] | None = None,
         policy: Policy | None = None,
+        server_tools: Sequence[Mapping[str, Any]] = (),
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before the first call.
@@ -57,6 +58,8 @@ class GeminiInteractions(RemoteModel):
             profile: What the server is known to do. By default, tools that are off stay visible to Google's own models.
             extra_body: Laid over each request's body; `None` as a value removes a field.
             policy: How far a decode is continued, and how patiently.
+            server_tools: Definitions of tools that run at the provider, such as `{"type": "google_search"}`, sent as
+                they are.
             connection: Headers, timeouts and the like: see `ConnectionOptions`. With `delivery="replay"` a decode goes
                 on from its last token also where something had been reported since.
 
@@ -67,6 +70,7 @@ class GeminiInteractions(RemoteModel):
         super().__init__("gemini", model, client=client, profile=profile or Profile(keeps_tools_when_off=own))
         self._extra_body = check_extra_body(extra_body or {})
         self._policy = policy or Policy()
+        self._server_tools = check_server_tools(server_tools)
 
     async def turn(self, request: ModelRequest, emit: ModelEmit) -> Turn:
         """Make one call, of as many requests as the decode takes.
@@ -82,6 +86,7 @@ class GeminiInteractions(RemoteModel):
             model=self._model,
             takes_temperature=self._profile.takes_temperature,
             extra_body=self._extra_body,
+            server_tools=self._server_tools,
         )
         deadline = trio.current_time() + self._client.policy.call_seconds
         attempts = Attempts(self._client.policy, emit, deadline=deadline)

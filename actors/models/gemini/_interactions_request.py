@@ -10,17 +10,16 @@ fields that the format signed them with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
-
-import msgspec
 
 from protocol.errors import SpecError
 from protocol.model import ForceTool, ModelRequest, ToolChoice, ToolDefinition
 from protocol.normalise import parse_arguments
 from protocol.turns import AssistantMessage, Message, OpaquePart, Part, TextPart, ToolCall, ToolMessage, UserMessage
 
-from ..wire import mapping, parse
+from .. import wire
+from ..wire import lay_over, mapping, parse
 
 __all__ = ("FORMAT", "check_extra_body", "request_body")
 
@@ -39,6 +38,7 @@ def request_body(
     model: str,
     takes_temperature: bool = True,
     extra_body: Mapping[str, Any] | None = None,
+    server_tools: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """The body that asks for a streamed reply.
 
@@ -49,15 +49,16 @@ def request_body(
     body: dict[str, Any] = {"model": model, "input": _steps(request.conversation()), "stream": True, "store": False}
     if request.system is not None:
         body["system_instruction"] = request.system
-    if request.tools:
-        body["tools"] = [_tool(definition) for definition in request.tools]
+    # Tools that are off without definitions are off for good: the provider's own as well.
+    if request.tools or (server_tools and request.tool_choice != "none"):
+        body["tools"] = [*server_tools, *[_tool(definition) for definition in request.tools]]
     config = _config(request, takes_temperature=takes_temperature)
     options = request.provider_options or {}
     _check_owned(options, "provider_options", "stream")
     for given in (extra_body or {}, options):
-        _lay_over(body, {name: value for name, value in given.items() if name != _CONFIG})
+        lay_over(body, {name: value for name, value in given.items() if name != _CONFIG})
         if _CONFIG in given:
-            _lay_over(
+            lay_over(
                 config, cast("Mapping[str, Any]", dict.fromkeys(config) if given[_CONFIG] is None else given[_CONFIG])
             )
     if config:
@@ -68,18 +69,7 @@ def request_body(
 def check_extra_body(extra_body: Mapping[str, Any]) -> dict[str, Any]:
     """A copy that later changes do not reach. Raises `SpecError` for what is no JSON, or is set elsewhere."""
     _check_owned(extra_body, "extra_body")
-    try:
-        copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(extra_body, enc_hook=plain), type=dict[str, Any])
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SpecError(f"extra_body must be a JSON object: {error}") from error
-    return copy
-
-
-def plain(value: Any) -> Any:
-    """For the encoder: schemas and options may be held in read-only views, which it does not know."""
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[str, Any]", value))
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    return wire.check_extra_body(extra_body, ())
 
 
 def _check_owned(options: Mapping[str, Any], field: str, *more: str) -> None:
@@ -94,14 +84,6 @@ def _check_owned(options: Mapping[str, Any], field: str, *more: str) -> None:
     other = [name for name in _OTHER_KINDS if options.get(name)]
     if other:
         raise SpecError(f"{field} must not set {', '.join(other)}: what answers then is no model that is waited for")
-
-
-def _lay_over(target: dict[str, Any], given: Mapping[str, Any]) -> None:
-    for name, value in given.items():
-        if value is None:
-            target.pop(name, None)
-        else:
-            target[name] = value
 
 
 def _config(request: ModelRequest, *, takes_temperature: bool) -> dict[str, Any]:

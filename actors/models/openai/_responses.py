@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 import attrs
@@ -12,7 +12,7 @@ from protocol.model import ModelEmit, ModelRequest, Profile
 from protocol.normalise import parse_arguments
 from protocol.turns import Turn
 
-from ..wire import ConnectionOptions, HttpModel, Vendor, check_extra_body, connect
+from ..wire import ConnectionOptions, HttpModel, Vendor, check_extra_body, check_server_tools, connect
 from ._responses_reply import ResponsesReply
 from ._responses_request import OWNED, encode_request, output_cap
 
@@ -42,6 +42,7 @@ class OpenAIResponses(HttpModel):
         profile: Profile | None = None,
         extra_body: Mapping[str, Any] | None = None,
         encrypted_reasoning: bool | None = None,
+        server_tools: Sequence[Mapping[str, Any]] = (),
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before the first call.
@@ -54,6 +55,7 @@ class OpenAIResponses(HttpModel):
             extra_body: Laid over each request's body; `None` as a value removes a field.
             encrypted_reasoning: Whether the server is asked to encrypt its reasoning, so that it can be sent back. By
                 default OpenAI's own is, unless the model's name is that of one which does not reason.
+            server_tools: Definitions of tools that run at the provider, such as web search, sent as they are.
             connection: Headers, timeouts and the like: see `ConnectionOptions`.
 
         Raises:
@@ -66,6 +68,7 @@ class OpenAIResponses(HttpModel):
         if encrypted_reasoning is None:
             encrypted_reasoning = own and _WITHOUT_REASONING.match(model) is None
         self._encrypted_reasoning = encrypted_reasoning
+        self._server_tools = check_server_tools(server_tools)
 
     async def turn(self, request: ModelRequest, emit: ModelEmit) -> Turn:
         """Make one call: see `HttpModel.turn`.
@@ -87,6 +90,7 @@ class OpenAIResponses(HttpModel):
             profile=self._profile,
             encrypted_reasoning=self._encrypted_reasoning,
             extra_body=self._extra_body,
+            server_tools=self._server_tools,
         )
 
     def _reader(self, _request: ModelRequest, /) -> ResponsesReply:

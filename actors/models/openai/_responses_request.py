@@ -7,7 +7,7 @@ no word of tools is sent, and the calls in the history stay valid.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from protocol.model import ForceTool, ModelRequest, Profile, ToolChoice, ToolDefinition
@@ -28,6 +28,7 @@ def encode_request(
     profile: Profile,
     encrypted_reasoning: bool = False,
     extra_body: Mapping[str, Any] | None = None,
+    server_tools: Sequence[Mapping[str, Any]] = (),
 ) -> bytes:
     """Encode a request for a streamed reply as strict UTF-8 JSON; lone surrogates become U+FFFD.
 
@@ -43,8 +44,9 @@ def encode_request(
     if request.system is not None:
         body["instructions"] = request.system
     body["input"] = input_items(request, replays_open_reasoning=replays)
-    if request.tools:
-        body["tools"] = [_tool(definition) for definition in request.tools]
+    # Tools that are off without definitions are off for good: the provider's own as well.
+    if request.tools or (server_tools and request.tool_choice != "none"):
+        body["tools"] = [*server_tools, *[_tool(definition) for definition in request.tools]]
         if request.tool_choice != "auto":
             body["tool_choice"] = _tool_choice(request.tool_choice)
         if profile.parallel_calls is False:

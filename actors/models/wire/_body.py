@@ -49,8 +49,8 @@ def lay_over(body: dict[str, Any], fields: Mapping[str, Any]) -> None:
             body[name] = value
 
 
-def encode_body(body: dict[str, Any]) -> bytes:
-    """Strict UTF-8 JSON; lone surrogates become U+FFFD."""
+def encode_body(body: Mapping[str, Any]) -> bytes:
+    """Strict UTF-8 JSON; lone surrogates become U+FFFD. Raises `TypeError` for what has no form in JSON."""
     try:
         return _encoder.encode(body)
     except UnicodeEncodeError:

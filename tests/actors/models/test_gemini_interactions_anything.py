@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.models.gemini._interactions_deltas import Deltas
-from actors.models.gemini._interactions_hops import encode_body
 from actors.models.gemini._interactions_reply import partial_turn, turn_of
 from actors.models.gemini._interactions_request import request_body
+from actors.models.wire import encode_body
 from protocol.decode import LoopState
 from protocol.errors import ModelError
 from protocol.model import ModelRequest
