@@ -8,12 +8,16 @@ bounded by bytes. A reader that falls behind the base is told how many events it
 
 A reader that has caught up arms itself on the stream; the next event disarms and wakes it. So emitting costs the same
 with a thousand idle readers that sleep as with none, and a reader is woken once for any number of events.
+
+A follower (a client somewhere) holds what it has not got yet, up to a bound of its own: the log is its queue, one for all
+followers, and none of them can make it longer than the one that may lag most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 import attrs
 import trio
@@ -25,10 +29,14 @@ from protocol.ids import new_id
 
 from .journal import Journal, MemoryJournal
 
-__all__ = ("Entry", "EventReader", "EventStream", "EventsLost", "RunLog", "StreamStatistics")
+__all__ = ("Entry", "EventReader", "EventStream", "EventsLost", "Follower", "RunLog", "StreamStatistics")
 
 _TRIM = 0.25
 """The part of the bound that is cut off at once when it is exceeded."""
+_LOOK_BYTES = 131_072
+"""How much may come until the log looks whether a follower is lost."""
+MAX_KNOWN_RUNS = 10_000
+"""Runs that a stream can tell from unknown ones."""
 
 
 @attrs.frozen
@@ -57,6 +65,17 @@ class StreamStatistics:
     """Events that could not be encoded as they were."""
 
 
+class Follower(Protocol):
+    """Somebody for whom a stream keeps what he has not got yet."""
+
+    seq: int
+    """The last number that he needs no longer."""
+
+    def is_lost(self) -> bool:
+        """Whether he is too far behind to be waited for. Asked when the log is full; must not raise or change the log."""
+        ...
+
+
 class EventStream:
     """The numbered events of one root agent, from the oldest still held to the newest. Numbers start at 1."""
 
@@ -70,9 +89,17 @@ class EventStream:
         self._base = 1
         self._visible = 0
         self._bytes = 0
+        self._dropped_bytes = 0
+        self._visible_bytes = 0
         self._max_bytes = max_bytes
+        self._trim_at = max_bytes
         self._faults = 0
         self._armed: dict[Callable[[], None], None] = {}
+        self._followers: dict[Follower, None] = {}
+        self.closed = False
+        """Whether no further event comes."""
+        self.runs: dict[str, str | None] = {}
+        """The last runs that speak here, each with the type of its terminal event once that is out."""
 
     @property
     def end(self) -> int:
@@ -89,6 +116,11 @@ class EventStream:
         """The last number that is durable."""
         return self._visible if self._durable else self.end
 
+    @property
+    def visible_bytes(self) -> int:
+        """How many bytes all events up to `visible` took, those that are held no longer included."""
+        return self._visible_bytes if self._durable else self._dropped_bytes + self._bytes
+
     def append(self, event: Event) -> int:
         """Number, encode and keep an event. Never raises, never waits; returns its number."""
         try:
@@ -99,10 +131,11 @@ class EventStream:
         entries.append((event, data))
         number = self._base + len(entries) - 1
         self._bytes += len(data)
-        if self._bytes > self._max_bytes:
+        if self._bytes > self._trim_at:
             self._trim()
         if self._durable:
-            self._journal.after(self._journal.append(data), partial(self._show, number))
+            written = self._dropped_bytes + self._bytes
+            self._journal.after(self._journal.append(data), partial(self._show, number, written))
         if self._armed:
             self._wake()
         return number
@@ -122,13 +155,24 @@ class EventStream:
         start = first - self._base
         return first, self._entries[start : start + limit]
 
-    def bytes_after(self, after: int) -> int:
-        """How many bytes the events numbered above `after` take, as far as they are held."""
-        return sum(len(data) for _, data in self._entries[max(0, after + 1 - self._base) :])
+    def visible_bytes_after(self, after: int) -> int:
+        """How many bytes the visible events numbered above `after` take, as far as they are held."""
+        entries = self._entries[max(0, after + 1 - self._base) : self.visible + 1 - self._base]
+        return sum(len(data) for _, data in entries)
 
-    def tells_of(self, run: str) -> bool:
-        """Whether an event of this run is held."""
-        return any(getattr(event, "run", None) == run for event, _ in self._entries)
+    def close(self) -> None:
+        """Say that no further event comes, and wake whoever waits for one."""
+        self.closed = True
+        self._wake()
+
+    def hold(self, follower: Follower) -> None:
+        """Keep what a follower has not got yet, until he is lost or released."""
+        self._followers[follower] = None
+        self._trim_at = min(self._trim_at, self._bytes + _LOOK_BYTES)
+
+    def release(self, follower: Follower) -> None:
+        """Take back a `hold`."""
+        self._followers.pop(follower, None)
 
     def arm(self, wake: Callable[[], None]) -> None:
         """Call `wake` once, at the next event."""
@@ -149,8 +193,9 @@ class EventStream:
         """A frozen look at the stream."""
         return StreamStatistics(self.name, self.epoch, self._base, self.end, self.visible, self._bytes, self._faults)
 
-    def _show(self, number: int) -> None:
+    def _show(self, number: int, written: int) -> None:
         self._visible = max(self._visible, number)
+        self._visible_bytes = max(self._visible_bytes, written)
         self._wake()
 
     def _wake(self) -> None:
@@ -159,13 +204,25 @@ class EventStream:
             wake()
 
     def _trim(self) -> None:
-        goal = self._max_bytes * (1 - _TRIM)
-        cut = 0
-        while self._bytes > goal and cut < len(self._entries) - 1:
+        """Cut the log to its bound, but for what followers need; called when it is full, and now and then for them."""
+        needed = min([follower.seq for follower in self._followers if not follower.is_lost()], default=self.end)
+        step = int(self._max_bytes * _TRIM)
+        if self._bytes > self._max_bytes:
+            self._cut(min(len(self._entries) - 1, needed + 1 - self._base), self._max_bytes - step)
+        if self._followers:
+            self._trim_at = self._bytes + min(step, _LOOK_BYTES)
+        else:
+            self._trim_at = max(self._max_bytes, self._bytes + step)
+
+    def _cut(self, most: int, goal: int) -> None:
+        """Drop the oldest events, at most so many, until no more than `goal` bytes are left."""
+        before, cut = self._bytes, 0
+        while self._bytes > goal and cut < most:
             self._bytes -= len(self._entries[cut][1])
             cut += 1
         del self._entries[:cut]
         self._base += cut
+        self._dropped_bytes += before - self._bytes
 
 
 class EventReader:
@@ -238,7 +295,7 @@ class EventReader:
 class RunLog:
     """A run's way into its root's stream: the grammar refuses, and counts, what may not come."""
 
-    __slots__ = ("_admit", "_append", "agent_path", "grammar", "last", "refused", "run")
+    __slots__ = ("_admit", "_append", "_runs", "agent_path", "grammar", "last", "number", "refused", "run")
 
     def __init__(self, stream: EventStream, run: str, agent_path: tuple[str, ...] = ()) -> None:
         self.run = run
@@ -248,8 +305,14 @@ class RunLog:
         """Events that came where none may."""
         self.last: int | None = None
         """Number of the terminal event, when it is out."""
+        self.number = 0
+        """Number of the run's last event."""
         self._admit = self.grammar.admit
         self._append = stream.append
+        self._runs = stream.runs
+        stream.runs[run] = None
+        if len(stream.runs) > MAX_KNOWN_RUNS:
+            del stream.runs[next(iter(stream.runs))]
 
     @property
     def over(self) -> bool:
@@ -261,7 +324,8 @@ class RunLog:
         if not self._admit(event):
             self.refused += 1
             return False
-        number = self._append(event)
+        self.number = number = self._append(event)
         if self.grammar.phase == "over":
             self.last = number
+            self._runs[self.run] = event.type
         return True

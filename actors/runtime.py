@@ -80,6 +80,19 @@ class Runtime:
 
         Raises `AgentStopped` once the runtime is being closed.
         """
+        agent = self.spawn_soon(spec, messages=messages)
+        try:
+            await agent.hosted.wait()
+        except trio.Cancelled:
+            agent.stop("whoever spawned it did not wait for it")
+            raise
+        return agent
+
+    def spawn_soon(self, spec: AgentSpec, *, messages: Iterable[Message] = ()) -> Agent:
+        """As `spawn()`, for one who does not wait: the agent takes runs once it is `hosted`, whatever becomes of him.
+
+        Raises `AgentStopped` once the runtime is being closed.
+        """
         if self._closed:
             raise AgentStopped("the runtime is being closed and takes no new agents")
         spawner = current_run.get()  # a tool, or a hook, of another agent
@@ -97,11 +110,6 @@ class Runtime:
         for on_spawn in self._observers:
             on_spawn(agent)
         self._nursery.start_soon(self._host, agent, name=f"{agent.name}/host")
-        try:
-            await agent.hosted.wait()
-        except trio.Cancelled:
-            agent.stop("whoever spawned it did not wait for it")
-            raise
         return agent
 
     async def spawn_actor(

@@ -140,6 +140,7 @@ class RequestTable:
     keep: int = 1024
     _open: dict[str, _Entry] = attrs.field(factory=dict[str, _Entry])
     _closed: dict[str, Resolution] = attrs.field(factory=dict[str, Resolution])
+    _numbers: dict[str, int] = attrs.field(factory=dict[str, int])
 
     def open(
         self,
@@ -203,6 +204,15 @@ class RequestTable:
         """How a request was closed, if it was."""
         return self._closed.get(request)
 
+    def note_number(self, request: str, number: int) -> None:
+        """Keep the number that the event of a resolution has in the log."""
+        if request in self._closed:
+            self._numbers[request] = number
+
+    def number(self, request: str) -> int | None:
+        """The number of the event that closed a request; `None` while it is not out."""
+        return self._numbers.get(request)
+
     def find(self, request: str) -> Request | None:
         """An open request by its id."""
         entry = self._open.get(request)
@@ -227,5 +237,7 @@ class RequestTable:
         del self._open[resolution.request]
         self._closed[resolution.request] = resolution
         while len(self._closed) > self.keep:
-            del self._closed[next(iter(self._closed))]
+            oldest = next(iter(self._closed))
+            del self._closed[oldest]
+            self._numbers.pop(oldest, None)
         self.commit(resolution, lambda: entry.on_close(resolution))

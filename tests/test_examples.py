@@ -56,6 +56,20 @@ def test_the_policy_steers_approves_and_declines_at_its_bound(tmp_path: Path) ->
 
 
 @pytest.mark.slow
+def test_a_bot_decides_over_a_websocket(tmp_path: Path) -> None:
+    """Each question reaches it, and each of its answers counts: a steering approval, a plain one, a decline."""
+    for number in range(60):
+        (tmp_path / f"part{number:02}.py").write_text("x = 1\n")
+        (tmp_path / f"note{number:02}.txt").write_text("x\n")
+    lines = run("remote_gate.py", tmp_path)
+
+    assert [f"auditor asks after {rounds} rounds, 8 calls wait" for rounds in (2, 4, 6)] == lines[0:6:2]
+    assert ["approved by local: only *.py", "approved by local: no message"] == lines[1:4:2]
+    assert "declined by local: 6 rounds are enough" == lines[5]
+    assert lines[6].startswith("answered: True, limit: LimitState(name='tool_iterations'")
+
+
+@pytest.mark.slow
 def test_the_two_loops_are_one(folder: Path) -> None:
     """By its options and by a loop of its own the agent does the same, up to the last event."""
     lines = run("manual_loop.py", folder)

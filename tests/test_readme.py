@@ -82,6 +82,41 @@ def test_real_weights() -> None:
     assert server.returncode == 0
 
 
+@pytest.mark.slow
+@pytest.mark.peer
+def test_the_two_terminals(tmp_path: Path) -> None:
+    """What one serves the other finds, and is asked about; on any free port."""
+    blocks_ = [block.strip() for block in blocks("text")]
+    serve, attach = [
+        shlex.split(block) for block in blocks_ if block.startswith(("bin/onward serve", "bin/onward attach"))
+    ]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    env = {"XDG_RUNTIME_DIR": str(tmp_path)}
+    with terminal(*serve[1:], "--bind", port, env=env) as server:
+        server.wait_for("in a terminal: onward attach")
+        with (
+            terminal(*attach[1:], f"http://127.0.0.1:{port}", env=env) as one,
+            terminal(*attach[1:], f"http://127.0.0.1:{port}", env=env) as other,
+        ):
+            one.wait_for("> ")
+            other.wait_for("> ")
+            one.type("Audit this folder")
+            one.wait_for("approve, steer, discard or decline? ")
+            other.wait_for("approve, steer, discard or decline? ")
+            other.type("d")
+            one.wait_for("declined by local")
+            one.wait_for("Partial audit of .")
+            one.wait_for("> ")
+            one.type("/quit")
+            code = one.end()
+        server.press(b"\x03")
+        ended = server.end()
+
+    assert ["bin/onward", "bin/onward"] == [serve[0], attach[0]]
+    assert (0, 0) == (code, ended)
+
+
 def shape(line: str) -> str:
     """A line without what changes from checkout to checkout and from run to run: numbers, paths, results."""
     line = re.sub(r"-> .*", "-> RESULT", line.rstrip())

@@ -13,6 +13,7 @@ from ._policies import Approval, Continuation, Remote, always, never, remote, up
 from ._run import Run, RunStatistics
 from ._spec import AgentSpec
 from ._spec_warnings import LimitsWarning
+from ._starting import Starting
 from ._steer import steer
 from ._subagents import Background, ask_agent, background_agent, start_agent, sub_agent
 from ._submit import submit
@@ -36,6 +37,7 @@ __all__ = (
     "RunContext",
     "RunCore",
     "RunStatistics",
+    "Starting",
     "StepOverrides",
     "StepState",
     "ThreadStatistics",

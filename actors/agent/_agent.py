@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal, final
 
-import attrs
 import trio
 
 from protocol.errors import AgentBusy, AgentStopped, SpecError
@@ -25,6 +24,7 @@ from protocol.turns import Message
 
 from ..eventlog import EventReader, EventStream, RunLog
 from ..journal import Journal
+from ._agent_statistics import AgentStatistics
 from ._budgets import check_prices
 from ._context import RunContext, current_activity, current_run
 from ._core import RunCore
@@ -36,27 +36,12 @@ from ._policies import Continuation
 from ._run import Run
 from ._spec import AgentSpec, stop_conditions
 from ._star import Drive, run_star, watch_over
+from ._starting import Starting
 from ._threads import ToolThreads
 
 __all__ = ("Agent", "AgentStatistics")
 
 MAX_QUEUED_RUNS = 64
-
-
-@attrs.frozen
-class AgentStatistics:
-    """The state of an agent."""
-
-    agent: str
-    name: str
-    state: Literal["idle", "running", "waiting", "stopped"]
-    """`waiting`: the run in hand waits for a decision, or for results that its caller gives."""
-    run: str | None
-    queued_runs: int
-    messages: int
-    open_requests: int
-    events: int
-    """Number of the last event."""
 
 
 @final
@@ -147,8 +132,7 @@ class Agent:
         Raises `SpecError` for a prompt or setting that cannot be right, `AgentBusy` if a run is going on and `if_busy`
         is `refuse` (or too many wait), `AgentStopped` if the agent takes no more runs.
         """
-        if not isinstance(prompt, str) or not is_visible(prompt):
-            raise SpecError(f"the prompt is empty: say what the agent should do; it is {prompt!r}")
+        _check_prompt(prompt)
         spec = self.spec.for_run(limits=limits, stop_when=stop_when, continuation=continuation)
         driver = drive if loop is None else driver_of(loop)
         async with self._open_run(
@@ -167,22 +151,45 @@ class Agent:
 
         Raises what `run()` raises.
         """
-        if self._nursery is None:
-            raise AgentStopped(f"agent {self.name} has been stopped: {self._stop_reason or 'its runtime is closed'}")
-        started: Run = await self._nursery.start(self._hold, prompt, limits, if_busy, name=f"{self.name}/held")
-        return started
+        starting = self.begin(prompt, limits=limits, if_busy=if_busy)
+        try:
+            return await starting.wait()
+        except trio.Cancelled:
+            starting.scope.cancel("whoever started it did not wait for it")
+            raise
+
+    def begin(
+        self, prompt: str, *, limits: Limits | None = None, if_busy: Literal["refuse", "queue"] = "refuse"
+    ) -> Starting:
+        """As `start()`, for one who does not wait: the run begins when the agent is free, whatever becomes of him.
+
+        Raises `SpecError` and `AgentStopped`; the promise has what else `run()` raises.
+        """
+        if self._nursery is None or self._stop_reason is not None:
+            raise self._refusal()
+        _check_prompt(prompt)
+        starting = Starting()
+        spec = self.spec.for_run(limits=limits)
+        self._nursery.start_soon(self._hold, clean(prompt), spec, if_busy, starting, name=f"{self.name}/held")
+        return starting
 
     async def _hold(
-        self,
-        prompt: str,
-        limits: Limits | None,
-        if_busy: Literal["refuse", "queue"],
-        *,
-        task_status: trio.TaskStatus[Run],
+        self, prompt: str, spec: AgentSpec, if_busy: Literal["refuse", "queue"], starting: Starting
     ) -> None:
-        async with self.run(prompt, limits=limits, if_busy=if_busy) as run:
-            task_status.started(run)
-            await run.wait_ended()
+        try:
+            with starting.scope:
+                async with self._open_run(prompt, spec, drive, if_busy=if_busy) as run:
+                    starting.begun(run)
+                    await run.wait_ended()
+        except Exception as error:
+            if starting.run is not None:
+                raise
+            starting.refuse(error)
+        finally:
+            starting.refuse(self._refusal())
+
+    def _refusal(self) -> AgentStopped:
+        return AgentStopped(f"agent {self.name} has been stopped: {self._stop_reason or 'its runtime is closed'}")
 
     @contextlib.asynccontextmanager
     async def continue_answer(
@@ -230,9 +237,7 @@ class Agent:
         with contextlib.ExitStack() as undo:
             undo.callback(self._turn.release_on_behalf_of, owner)
             if self._nursery is None or self._stop_reason is not None:
-                raise AgentStopped(
-                    f"agent {self.name} has been stopped: {self._stop_reason or 'its runtime is closed'}"
-                )
+                raise self._refusal()
             if prompt is None and self._history.partial is None:
                 raise SpecError("there is no answer to continue: the conversation does not end with a partial one")
             core, stream = self._make_core(spec, prompt or "", context, caller, activity)
@@ -283,22 +288,15 @@ class Agent:
 
     def statistics(self) -> AgentStatistics:
         """A frozen look at the agent."""
-        core = self.current
-        waiting = core is not None and bool(core.log.grammar.open_requests or core.state.pause)
-        state: Literal["idle", "running", "waiting", "stopped"] = "idle"
-        if self.stopped.is_set() or self._stop_reason is not None:
-            state = "stopped"
-        elif core is not None:
-            state = "waiting" if waiting else "running"
-        return AgentStatistics(
+        return AgentStatistics.of(
             self.id,
             self.name,
-            state,
-            core.state.run if core is not None else None,
-            self._turn.statistics().tasks_waiting,
-            len(self._history),
-            len(self._requests.pending()),
-            self._stream.end,
+            self.current,
+            is_stopped=self.stopped.is_set() or self._stop_reason is not None,
+            queued_runs=self._turn.statistics().tasks_waiting,
+            messages=len(self._history),
+            open_requests=len(self._requests.pending()),
+            events=self._stream.end,
         )
 
     async def host(self) -> None:
@@ -317,6 +315,7 @@ class Agent:
             self._nursery = None
             self.hosted.set()
             self._stream.append(AgentStoppedEvent(agent=self.id, reason=self._stop_reason or "its runtime was closed"))
+            self._stream.close()
             self.stopped.set()
 
     async def _take_turn(self, owner: object, if_busy: Literal["refuse", "queue"]) -> None:
@@ -391,3 +390,8 @@ class Agent:
                     await tell_end(core, self._stream, self.id)
             core.closed.set()
             self._turn.release_on_behalf_of(owner)
+
+
+def _check_prompt(prompt: str) -> None:
+    if not isinstance(prompt, str) or not is_visible(prompt):
+        raise SpecError(f"the prompt is empty: say what the agent should do; it is {prompt!r}")

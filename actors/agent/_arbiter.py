@@ -137,7 +137,8 @@ class Arbiter:
             self.core.requests.end(request, self.core.requests_end_as)
 
     def _closed(self, one: _Open, resolution: Resolution) -> None:
-        self.core.log.emit(resolution)
+        if self.core.log.emit(resolution):
+            self.core.requests.note_number(resolution.request, self.core.log.number)
         one.resolved(resolution)
         one.watch.cancel("resolved")
 

@@ -1,4 +1,4 @@
-"""From arguments to an agent: its model, its tools, and who answers at the limit."""
+"""From settings to an agent: its model, its tools, and who answers at the limit."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from protocol.model import Model
 
 from ..agent import AgentSpec, always, never
 from ..tools import files
-from ._arguments import RunArguments, UsageError
+from ._settings import AgentSettings
+from ._usage import UsageError
 
 __all__ = ("model_for", "spec_for")
 
 
-def model_for(arguments: RunArguments) -> Model:
+def model_for(settings: AgentSettings) -> Model:
     """The model that was asked for. Raises `UsageError` if it cannot be set up."""
-    if arguments.is_rules:
+    if settings.is_rules:
         from ..models.planner import Planner
 
         return Planner()
     from ..models.named import named_model, split_name
 
-    kind, _ = split_name(arguments.model)
-    key = _key(arguments.api_key_env)
-    if arguments.base_url is None and key is None and not kind.is_local and kind.key_variable() is None:
+    kind, _ = split_name(settings.model)
+    key = _key(settings.api_key_env)
+    if settings.base_url is None and key is None and not kind.is_local and kind.key_variable() is None:
         raise UsageError(
-            f"--model {arguments.model} needs a key in {' or '.join(kind.key_variables)}, or the address of a server of"
+            f"--model {settings.model} needs a key in {' or '.join(kind.key_variables)}, or the address of a server of"
             " your own: --base-url http://127.0.0.1:8080/v1"
         )
     try:
-        return named_model(arguments.model, base_url=arguments.base_url, api_key=key)
+        return named_model(settings.model, base_url=settings.base_url, api_key=key)
     except SpecError as error:
-        flag = "--model" if arguments.base_url is None else "--model and --base-url"
+        flag = "--model" if settings.base_url is None else "--model and --base-url"
         raise UsageError(f"{flag}: {error}") from None
 
 
@@ -47,20 +48,24 @@ def _key(variable: str | None) -> str | None:
     return key
 
 
-def spec_for(arguments: RunArguments, model: Model, ask: Any) -> tuple[AgentSpec, list[str]]:
+def spec_for(settings: AgentSettings, model: Model, ask: Any) -> tuple[AgentSpec, list[str]]:
     """The agent's settings, and what there is to warn of. `ask` answers at the limit for `--on-limit ask`."""
     providers = {"ask": ask, "approve": always(), "decline": never()}
-    finalization = "" if arguments.on_limit == "finalize" else None
+    finalization = "" if settings.on_limit == "finalize" else None
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             spec = AgentSpec(
-                name="agent",
+                name=settings.name,
                 model=model,
-                tools=() if arguments.root is None else files(arguments.root),
-                max_tool_iterations=arguments.max_tool_iterations,
-                max_llm_calls=arguments.max_llm_calls,
-                continuation=providers.get(arguments.on_limit),
+                system=settings.system,
+                tools=() if settings.root is None else files(settings.root),
+                max_tool_iterations=settings.max_tool_iterations,
+                max_llm_calls=settings.max_llm_calls,
+                max_tool_calls=settings.max_tool_calls,
+                max_total_tokens=settings.max_total_tokens,
+                wall_clock_seconds=settings.wall_clock_seconds,
+                continuation=providers.get(settings.on_limit),
                 tool_iteration_limit_finalization=finalization,
                 llm_call_limit_finalization=finalization,
             )

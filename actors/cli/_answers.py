@@ -12,7 +12,7 @@ from protocol.gate import ContinuationRequest, ContinuationResponse
 from ._style import Style, one_line
 from ._words import call_line, limit_words
 
-__all__ = ("HELP", "Misread", "WantsHelp", "WantsText", "question", "read_answer")
+__all__ = ("HELP", "Misread", "WantsHelp", "WantsText", "deadline_words", "question", "read_answer")
 
 HELP = """\
   a               approve: run the calls and go on
@@ -88,5 +88,11 @@ def question(request: ContinuationRequest, style: Style) -> str:
         lines.append(f"      ... and {len(calls) - _SHOWN} more")
     lines.append(style.dim(HELP))
     if request.expires_in_seconds is not None:
-        lines.append(style.dim(f"Without an answer within {request.expires_in_seconds:g} s it is declined."))
+        becomes = "approved" if request.on_timeout == "approve" else "declined"
+        lines.append(style.dim(deadline_words(request.expires_in_seconds, becomes)))
     return "\n".join(lines)
+
+
+def deadline_words(seconds: float, becomes: str) -> str:
+    """Until when an answer is waited for, and what becomes of the question then."""
+    return f"Without an answer within {seconds:g} s it is {becomes}."

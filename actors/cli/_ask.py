@@ -1,20 +1,13 @@
-"""The question at the limit, on a terminal.
-
-No thread reads here: the terminal is waited for, so a timeout, the end of the run and Ctrl-C cut the question off at
-once and nothing is left behind that would swallow the next line.
-"""
+"""The question at the limit, on a terminal. A timeout, the end of the run and Ctrl-C cut it off at once."""
 
 from __future__ import annotations
 
-import os
-import termios
 from collections.abc import Awaitable, Callable
-
-import trio
 
 from protocol.gate import ContinuationRequest, ContinuationResponse
 
 from ._answers import Misread, WantsText, question, read_answer
+from ._lines import Lines
 from ._screen import Screen
 
 __all__ = ("TerminalGate", "decline_unasked")
@@ -28,13 +21,12 @@ class TerminalGate:
     ) -> None:
         self._screen = screen
         self._wait_shown = wait_shown
-        self._descriptor = descriptor
-        self._typed = b""
+        self._lines = Lines(descriptor)
 
     async def __call__(self, request: ContinuationRequest) -> ContinuationResponse:
         """Show the pending calls and take one answer."""
         await self._wait_shown(request)
-        self._forget_typed()
+        self._lines.forget()
         await self._screen.note(question(request, self._screen.style))
         while True:
             line = await self._ask("approve, steer, discard or decline? ")
@@ -55,26 +47,10 @@ class TerminalGate:
 
     async def _ask(self, words: str) -> str | None:
         await self._screen.prompt(self._screen.style.bold(words))
-        line = await self._read_line()
+        line = await self._lines.next()
         if line is not None:
             self._screen.typed()
         return line
-
-    async def _read_line(self) -> str | None:
-        """The next line without its end; `None` when the input is at its end."""
-        while b"\n" not in self._typed:
-            await trio.lowlevel.wait_readable(self._descriptor)
-            piece = os.read(self._descriptor, 4096)
-            if not piece:
-                return None
-            self._typed += piece
-        line, _, self._typed = self._typed.partition(b"\n")
-        return line.decode("utf-8", "replace")
-
-    def _forget_typed(self) -> None:
-        """An answer belongs to the question that was seen: what was typed before it is none."""
-        self._typed = b""
-        termios.tcflush(self._descriptor, termios.TCIFLUSH)
 
 
 def decline_unasked(

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from protocol.events import (
+    ApprovalRequired,
+    ApprovalResolved,
     ContentDelta,
+    ContinuationRequired,
     ContinuationResolved,
     Event,
     Finalizing,
     LimitReached,
+    MessageDropped,
+    MessageQueued,
     ModelRetry,
+    PendingCall,
     ReasoningDelta,
     Rollback,
+    RunPaused,
     ToolFinished,
     ToolRequested,
     ToolStarted,
@@ -23,7 +31,7 @@ from protocol.turns import ToolStatus
 
 from ._screen import Screen
 from ._style import Style, harmless, one_line
-from ._words import call_line, closing_text, limit_words
+from ._words import call_line, closing_text, limit_words, waits_for
 
 __all__ = ("LiveView",)
 
@@ -34,10 +42,11 @@ _LEAST_RESULT = 24
 
 
 class LiveView:
-    """Shows each event on a screen."""
+    """Shows each event on a screen; with `tells_waits`, what nobody is asked about here too."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, *, tells_waits: bool = False) -> None:
         self._screen = screen
+        self._tells_waits = tells_waits
         self._message = ""
         self._arguments: dict[str, dict[str, Any]] = {}
 
@@ -53,10 +62,16 @@ class LiveView:
                 await self._screen.aside(self._screen.style.dim(harmless(text)))
             case ToolRequested(call=call, arguments=arguments):
                 self._arguments[call] = arguments
+            case ContinuationRequired(tool_calls=calls):
+                self.know(calls)
+                await self._note(self._note_of(event))
             case _:
-                note = self._note_of(event)
-                if note:
-                    await self._note(note)
+                await self._note(self._note_of(event))
+
+    def know(self, calls: Iterable[PendingCall]) -> None:
+        """These calls have been requested, perhaps before the first event that is shown."""
+        for call in calls:
+            self._arguments.setdefault(call.id, call.arguments)
 
     def _note_of(self, event: Event) -> str:
         """What is said of an event on a line of its own; `""` for nothing."""
@@ -72,12 +87,25 @@ class LiveView:
                 return style.yellow(f"  warning: {one_line(text, 300)}")
             case Rollback():
                 return style.yellow("  the text above is void and comes again:")
+            case _:
+                return self._note_of_course(event)
+
+    def _note_of_course(self, event: Event) -> str:
+        """What is said of what changes a run's course: limits, decisions, steering."""
+        style = self._screen.style
+        match event:
             case LimitReached(limit=limit):
                 return style.yellow(f"  limit: {limit_words(limit)}")
             case Finalizing():
                 return style.dim("  last model call, with tools off")
-            case ContinuationResolved():
+            case ContinuationResolved() | ApprovalResolved():
                 return style.dim(f"  {_resolution(event)}")
+            case MessageQueued(text=text):
+                return style.dim(f"  steering waits for the next step: {one_line(text, 200)}")
+            case MessageDropped(reason=reason):
+                return style.yellow(f"  steering was not read: {one_line(reason, 200)}")
+            case ContinuationRequired() | ApprovalRequired() | RunPaused() if self._tells_waits:
+                return style.yellow(f"  waits for {waits_for(event)}")
             case _:
                 return ""
 
@@ -88,13 +116,14 @@ class LiveView:
     async def end(self, result: RunResult) -> None:
         """Write what the runtime added to the texts of the turns, and end the line."""
         await self._screen.end_text()
-        added = closing_text(result)
+        added = closing_text(result, [step.text for step in result.steps])
         if added:
             await self._screen.text(added + "\n")
 
     async def _note(self, text: str) -> None:
-        await self._screen.end_text()
-        await self._screen.note(text)
+        if text:
+            await self._screen.end_text()
+            await self._screen.note(text)
 
     def _call(self, name: str, arguments: dict[str, Any], *, left: int) -> str:
         return call_line(name, arguments, self._screen.columns - len(_MARGIN) - left)
@@ -116,13 +145,17 @@ def _coloured(status: ToolStatus, style: Style) -> str:
             return style.red(word)
 
 
-def _resolution(event: ContinuationResolved) -> str:
-    if event.outcome == "approved":
-        said = "approved"
+def _resolution(event: ContinuationResolved | ApprovalResolved) -> str:
+    said = event.outcome.replace("_", " ")
+    if event.by not in {None, "provider"}:
+        said += f" by {one_line(event.by or '', 64)}"
+    if isinstance(event, ApprovalResolved):
+        said = f"call {said}"
+        reason = event.reason
+    else:
+        reason = event.message
         if event.discarded:
             said += f", {len(event.discarded)} pending calls discarded"
-    else:
-        said = event.outcome.replace("_", " ")
         if event.effect:
             said += f", which counts as {event.effect}"
-    return f"{said}: {one_line(event.message, 200)}" if event.message else said
+    return f"{said}: {one_line(reason, 200)}" if reason else said

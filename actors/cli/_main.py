@@ -7,8 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ._arguments import ModelsArguments, UsageError, parse
+from ._arguments import Arguments, ModelsArguments, RunArguments, parse
+from ._attach_arguments import AttachArguments
+from ._serve_arguments import ServeArguments
 from ._status import INTERRUPTED, WRONG_USE
+from ._usage import UsageError
 
 __all__ = ("main",)
 
@@ -20,16 +23,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         from ._output import fill_closed_descriptors
 
         fill_closed_descriptors()
-        if isinstance(arguments, ModelsArguments):
-            from ._models import models_command
-
-            return models_command(arguments)
-        from ._run import run_command
-
-        return run_command(arguments)
+        return _command(arguments)
     except UsageError as fault:
         with contextlib.suppress(OSError):
             os.write(2, f"onward: {fault}\n".encode(errors="replace"))
         return WRONG_USE
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _command(arguments: Arguments) -> int:
+    match arguments:
+        case RunArguments():
+            from ._run import run_command
+
+            return run_command(arguments)
+        case ServeArguments():
+            from ._serve import serve_command
+
+            return serve_command(arguments)
+        case AttachArguments():
+            from ._attach import attach_command
+
+            return attach_command(arguments)
+        case ModelsArguments():
+            from ._models import models_command
+
+            return models_command(arguments)

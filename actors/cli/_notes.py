@@ -16,12 +16,12 @@ from ._words import end_line, hint_for, summary_line
 __all__ = ("closing_notes", "open_notes")
 
 
-async def open_notes(screen: Screen, model: Model, cautions: Iterable[str]) -> None:
-    """Say who answers, and what the limits cannot do together."""
+async def open_notes(screen: Screen, model: Model, cautions: Iterable[str], *, prefix: str = "") -> None:
+    """Say who answers, and what the limits cannot do together; `prefix` says for which agent."""
     banner = getattr(model, "banner", f"Model: {model.name}")
-    await screen.note(screen.style.dim(harmless(banner)))
+    await screen.note(screen.style.dim(harmless(f"{prefix}{banner}")))
     for caution in cautions:
-        await screen.note(screen.style.yellow(f"note: {caution}"))
+        await screen.note(screen.style.yellow(f"{prefix}note: {caution}"))
 
 
 async def closing_notes(screen: Screen, end: RunResult | RunError) -> None:

@@ -11,13 +11,14 @@ import trio
 from protocol.errors import RunError
 from protocol.result import RunResult
 
-from ..agent import AgentSpec, Continuation
+from ..agent import Agent, AgentSpec, Continuation, remote
 from ..runtime import open_runtime
 from ._agent import model_for, spec_for
 from ._arguments import RunArguments
 from ._ask import TerminalGate, decline_unasked
 from ._follow import Follower, obey_signals
 from ._json import JsonView
+from ._listening_options import Listening
 from ._live import LiveView
 from ._notes import closing_notes, open_notes
 from ._output import Output
@@ -37,14 +38,15 @@ def run_command(arguments: RunArguments) -> int:
 
 async def _run(arguments: RunArguments) -> int:
     screen = Screen(Output(1), Output(2))
-    view = JsonView(screen) if arguments.json else LiveView(screen)
+    served, asked = arguments.serve is not None, os.isatty(0) and os.isatty(2)
+    view = JsonView(screen) if arguments.json else LiveView(screen, tells_waits=served and not asked)
     follower = Follower(view)
     model = model_for(arguments)
-    spec, cautions = spec_for(arguments, model, _gate(screen, follower))
+    spec, cautions = spec_for(arguments, model, _gate(screen, follower, served=served, asked=asked))
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         await open_notes(screen, model, cautions)
         try:
-            end = await _converse(arguments.prompt, spec, follower, signals, screen)
+            end = await _converse(arguments, spec, follower, signals, screen)
             if isinstance(end, OSError):
                 raise end
             await view.end(end.partial if isinstance(end, RunError) else end)
@@ -58,15 +60,27 @@ async def _run(arguments: RunArguments) -> int:
 
 
 async def _converse(
-    prompt: str, spec: AgentSpec, follower: Follower, signals: AsyncIterator[int], screen: Screen
+    arguments: RunArguments, spec: AgentSpec, follower: Follower, signals: AsyncIterator[int], screen: Screen
 ) -> RunResult | RunError | OSError:
     """Run to the end, or until the output cannot be written any more, which cancels the run."""
+    async with open_runtime(event_log_bytes=EVENT_LOG_BYTES) as runtime:
+        agent = await runtime.spawn(spec)
+        if arguments.serve is None:
+            return await _follow(agent, arguments.prompt, follower, signals, screen)
+        from ._listening import listening  # slow, and only needed here
+
+        async with listening(runtime, Listening(port=arguments.serve), screen, restarting=False):
+            end = await _follow(agent, arguments.prompt, follower, signals, screen)
+            agent.stop("its run is over")  # so that clients know that nothing comes any more
+            await agent.stopped.wait()
+            return end
+
+
+async def _follow(
+    agent: Agent, prompt: str, follower: Follower, signals: AsyncIterator[int], screen: Screen
+) -> RunResult | RunError | OSError:
     end: RunResult | RunError | OSError
-    async with (
-        open_runtime(event_log_bytes=EVENT_LOG_BYTES) as runtime,
-        (await runtime.spawn(spec)).run(prompt) as run,
-        trio.open_nursery() as nursery,
-    ):
+    async with agent.run(prompt) as run, trio.open_nursery() as nursery:
         nursery.start_soon(obey_signals, signals, run, screen, name="signals")
         try:
             await follower.follow(run.events())
@@ -78,8 +92,8 @@ async def _converse(
     return end
 
 
-def _gate(screen: Screen, follower: Follower) -> Continuation:
-    """Who answers `--on-limit ask`: the person at the terminal, if there is one."""
-    if os.isatty(0) and os.isatty(2):
+def _gate(screen: Screen, follower: Follower, *, served: bool, asked: bool) -> Continuation:
+    """Who answers `--on-limit ask`: the person at the terminal, if there is one, and clients, if there can be any."""
+    if asked:
         return TerminalGate(screen, follower.wait_shown)
-    return decline_unasked(screen, follower.wait_shown)
+    return remote() if served else decline_unasked(screen, follower.wait_shown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from protocol.errors import RunCancelledError, RunError
-from protocol.result import RunResult
+from protocol.result import RunResult, RunSummary
 
 __all__ = ("ANSWERED", "FAILED", "INTERRUPTED", "STOPPED", "WRONG_USE", "status_of")
 
@@ -16,7 +16,7 @@ STOPPED = 3
 INTERRUPTED = 130
 
 
-def status_of(end: RunResult | RunError) -> int:
+def status_of(end: RunResult | RunSummary | RunError) -> int:
     """The exit status of a run that came to this end."""
     if isinstance(end, RunCancelledError):
         return INTERRUPTED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from protocol.errors import (
@@ -15,13 +15,24 @@ from protocol.errors import (
     ModelTimeout,
     ModelUnreachable,
 )
+from protocol.events import ApprovalRequired, ContinuationRequired, RunPaused
 from protocol.limits import LimitState
-from protocol.result import RunResult
+from protocol.result import RunResult, RunSummary
 from protocol.usage import Usage
 
 from ._style import one_line
 
-__all__ = ("call_line", "closing_text", "count", "end_line", "hint_for", "limit_words", "summary_line", "token_words")
+__all__ = (
+    "call_line",
+    "closing_text",
+    "count",
+    "end_line",
+    "hint_for",
+    "limit_words",
+    "summary_line",
+    "token_words",
+    "waits_for",
+)
 
 _LIMITS = {
     "tool_iterations": "tool iterations",
@@ -66,7 +77,7 @@ def token_words(usage: Usage) -> str:
     return said if usage.complete else f"at least {said} (some unknown)"
 
 
-def summary_line(result: RunResult) -> str:
+def summary_line(result: RunResult | RunSummary) -> str:
     """Calls, iterations, tokens, cost and time."""
     counters = result.counters
     cost = "cost unknown" if result.cost is None else f"${result.cost:.4f}"
@@ -81,7 +92,7 @@ def summary_line(result: RunResult) -> str:
     return " | ".join(parts)
 
 
-def end_line(result: RunResult) -> str:
+def end_line(result: RunResult | RunSummary) -> str:
     """How the run ended, where that is not plain from its answer."""
     if result.answered:
         return "" if result.limit is None else f"Answered at the limit: {limit_words(result.limit)}."
@@ -96,9 +107,9 @@ def end_line(result: RunResult) -> str:
             return f"No whole answer: the model's reply ended with {result.finish_reason!r}."
 
 
-def closing_text(result: RunResult) -> str:
+def closing_text(result: RunResult | RunSummary, texts: Sequence[str]) -> str:
     """What the runtime added to the texts of the turns, which were shown as they came."""
-    shown = "\n\n".join([step.text for step in result.steps if step.text])
+    shown = "\n\n".join([text for text in texts if text])
     if result.answered or not result.text.startswith(shown):
         return ""
     return result.text.removeprefix(shown).lstrip("\n")
@@ -107,3 +118,15 @@ def closing_text(result: RunResult) -> str:
 def hint_for(error: BaseException | None) -> str:
     """What to try, for an error that a model call ended in; `""` for any other."""
     return next((hint for kind, hint in _HINTS if isinstance(error, kind)), "")
+
+
+def waits_for(request: ContinuationRequired | ApprovalRequired | RunPaused) -> str:
+    """What a run waits for, and how long yet: `a decision: 3 of 3 tool iterations, 8 calls; 600 s left`."""
+    match request:
+        case ContinuationRequired(limit=limit, tool_calls=calls, expires_in_seconds=seconds):
+            said = f"a decision: {limit_words(limit)}, {count(len(calls), 'call')}"
+        case ApprovalRequired(name=name, arguments=arguments, expires_in_seconds=seconds):
+            said = f"an approval: {call_line(name, arguments)}"
+        case RunPaused(calls=calls):
+            said, seconds = f"the results of {count(len(calls), 'call')}, which its caller runs", None
+    return said if seconds is None else f"{said}; {seconds:g} s left"

@@ -22,6 +22,7 @@ from tests.support.play import Played
 from tests.support.strict import Asked
 
 from .conditions import Seen
+from .gateway.place import Place
 from .hooks import Kept
 from .tools import Workshop
 from .wire.server import CaseServer
@@ -66,6 +67,8 @@ class Came:
     """From the first start to the end of everything, the runtime's close included; real where time is."""
     served: CaseServer
     """What a server was asked, if the case tells of one."""
+    place: Place | None
+    """The gateway of the case and its clients, if it is played from afar."""
 
     @property
     def last(self) -> Played:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from protocol.events import ToolFinished
+from protocol.events import TERMINAL_EVENTS, ToolFinished
 
 from .came import Came
 
@@ -40,6 +40,9 @@ def check(came: Came, word: str, expected: Any) -> bool:
             return all(part in came.last.result.text for part in expected)
         case "outcome":
             return bool(came.outcome == expected)
+        case "terminal_events":
+            runs = [event.run for event in came.stream if isinstance(event, TERMINAL_EVENTS)]
+            return bool(runs) and all(runs.count(played.run) == expected for played in came.played)
         case "strict_ok":
             return bool((not came.faults and not came.served.faults) == expected)
         case "http_requests":

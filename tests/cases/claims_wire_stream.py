@@ -16,8 +16,8 @@ from .runner import run_case
 from .wire.speech import data
 
 
-def only(id: str, *changes: Change) -> Came:
-    (came,) = run_case(id, "remote", *changes)
+def only(id: str, *changes: Change, order: int = 0) -> Came:
+    (came,) = run_case(id, "remote", *changes, order=order)
     return came
 
 

@@ -84,6 +84,31 @@ def _catches_errors(_kept: Kept, told: re.Match[str]) -> Hook:
     return "around_tool", around_tool
 
 
+@HOOKS.says(r"after_validate: (\w+) = min\(\1, (\d+)\)(?:; when it has been shown: \1 = (\d+))?")
+def _bounds_an_argument(_kept: Kept, told: re.Match[str]) -> Hook:
+    async def around_tool(call: Any, proceed: Callable[[dict[str, Any]], Awaitable[Any]]) -> Any:
+        arguments = {**call.arguments, told[1]: min(call.arguments[told[1]], int(told[2]))}
+        async with trio.open_nursery() as nursery:
+            if told[3]:
+                nursery.start_soon(_change_soon, arguments, told[1], int(told[3]))
+            return await proceed(arguments)
+
+    return "around_tool", around_tool
+
+
+async def _change_soon(arguments: dict[str, Any], name: str, value: int) -> None:
+    await trio.sleep(0.5)
+    arguments[name] = value
+
+
+@HOOKS.says(r"prepare_step: raises")
+def _fails(_kept: Kept, _told: re.Match[str]) -> Hook:
+    def prepare_step(_state: StepState) -> StepOverrides | None:
+        raise RuntimeError("no step can be prepared")
+
+    return "prepare_step", prepare_step
+
+
 @HOOKS.says(r"around_tool: except BaseException")
 def _catches_everything(_kept: Kept, _told: re.Match[str]) -> Hook:
     async def around_tool(_call: Any, proceed: Proceed) -> Any:

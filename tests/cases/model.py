@@ -64,6 +64,9 @@ def _pieces(text: str, count: int) -> list[str]:
     if count == 1:
         return [text]
     words = re.findall(r"\S+\s*", text)
+    if len(words) == 1:
+        size = len(text) // count
+        words = [text[at : at + size] for at in range(0, len(text), size)]
     assert len(words) == count, text
     return words
 
@@ -140,7 +143,7 @@ def _while_offered(found: re.Match[str]) -> Rule:
     return lambda request: one_call() if request.tools_on else {"text": next(answers)}
 
 
-@RULES.says(r"call (\w+) with a fresh id until the request holds (\d+) results of \1, then text '(.*)'")
+@RULES.says(r"call (\w+)(?: with a fresh id)? until the request holds (\d+) results of \1, then (?:text )?'(.*)'")
 def _until_results(found: re.Match[str]) -> Rule:
     name, count, text = found.groups()
     one_call = _one_call(name)

@@ -16,6 +16,7 @@ from actors.tools import Tool
 from protocol.model import Model
 from tests.support.specs import agent
 
+from .gateway.runs import RUNS
 from .tools import NEEDS_APPROVAL
 
 Case: TypeAlias = dict[str, Any]
@@ -30,6 +31,10 @@ CALL_SECONDS = 1.0
 """Virtual time that each model call takes, so that something may happen while it is in flight."""
 REAL_CALL_SECONDS = 0.01
 """The same where time is real."""
+GATEWAY_CALL_SECONDS = 0.05
+"""The same where a gateway's clients tell the time from the first prompt on."""
+NEXT = "next"
+"""The moment of an action that follows upon the one before it."""
 REAL_TIME: dict[str, float] = {"BUD-03": 0.01, "TEX-02": 1.0, "TEX-04": 0.25, "TEX-05": 0.5}
 """Cases whose tools run in threads, which virtual time does not wait for, and the real time of one of their seconds."""
 
@@ -47,7 +52,7 @@ SETTINGS = {
     "empty_retry_max": "max_reasks",
 }
 """A case's word for a setting, and the runtime's."""
-OF_THE_MODEL = {"retries", "stream_idle_timeout_s", "max_calls_per_turn"}
+OF_THE_MODEL = {"retries", "delivery", "stream_idle_timeout_s", "max_calls_per_turn"}
 """Settings that are the model's."""
 HOOKS = {"output_check", "on_tool_failure"}
 """Settings of a case that are hooks in the runtime."""
@@ -67,8 +72,8 @@ def input_of(id: str, changes: Iterable[Change] = ()) -> Case:
 
 def programs_of(told: Case) -> list[Case]:
     """Most cases are one program; some tell of several."""
-    runs: list[Case] = told.get("runs", [told])
-    return runs
+    runs: list[Any] = told.get("runs", [told])
+    return [RUNS[run] | {"level": told["level"]} if isinstance(run, str) else run for run in runs]
 
 
 def configs_of(program: Case) -> dict[str, Case]:
@@ -80,7 +85,7 @@ def configs_of(program: Case) -> dict[str, Case]:
 
 def scripts_of(program: Case) -> dict[str, Any]:
     """What the model of each agent says: turns, or a rule."""
-    if program.get("level") == "client":
+    if is_served(program):
         return {"agent": None}  # a server says it
     scripts: dict[str, Any] = program.get("script") or {"agent": program.get("turns") or program["model"]}
     return scripts
@@ -88,6 +93,8 @@ def scripts_of(program: Case) -> dict[str, Any]:
 
 def asks_somebody(told: Case) -> bool:
     """Whether a person is asked in the case, so that it matters how the answer comes."""
+    if is_remote(told):
+        return False  # it is asked from afar, and the answers come from there
     programs = [program for program in programs_of(told) if not is_crowd(program)]
     configs = [config for program in programs for config in configs_of(program).values()]
     return any(config.get("on_limit") == "ask" for config in configs) or any(map(needs_approval, programs))
@@ -96,6 +103,16 @@ def asks_somebody(told: Case) -> bool:
 def needs_approval(program: Case) -> bool:
     """Whether it has a tool that somebody must allow."""
     return any(does.startswith(NEEDS_APPROVAL) for does in program.get("tools", {}).values())
+
+
+def is_remote(program: Case) -> bool:
+    """Whether it is played through a gateway."""
+    return program.get("level") == "gateway"
+
+
+def is_served(program: Case) -> bool:
+    """Whether a server says what the model says."""
+    return program.get("level") == "client" or (is_remote(program) and "http" in program)
 
 
 def is_crowd(program: Case) -> bool:

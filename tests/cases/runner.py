@@ -24,10 +24,13 @@ from .actions import NOTES, Clients, approval_function, gate_function
 from .came import Came
 from .conditions import Seen, conditions_of
 from .crowd import crowd_of
+from .gateway.clients import Remote
 from .hooks import Kept, hooks_of, keeps_books
 from .model import CaseModel, rule_of
 from .program import (
     CALL_SECONDS,
+    GATEWAY_CALL_SECONDS,
+    NEXT,
     REAL_CALL_SECONDS,
     REAL_TIME,
     Case,
@@ -37,6 +40,8 @@ from .program import (
     endings_of,
     input_of,
     is_crowd,
+    is_remote,
+    is_served,
     programs_of,
     prompt_of,
     scripts_of,
@@ -93,7 +98,7 @@ class _Program:
         """Play it to its end; `Came` is put together when nothing can change any more."""
         try:
             perform(
-                self._scene if self.told.get("level") != "client" else self._served_scene,
+                self._served_scene if is_served(self.told) else self._scene,
                 order=order,
                 real_time=self.real_scale is not None,
             )
@@ -129,7 +134,7 @@ class _Program:
     async def _scene(self, stage: Stage) -> None:
         told = self.told
         scale = 1.0 if self.real_scale is None else self.real_scale
-        actions = list(_actions(told.get("actions", [])))
+        actions = list(_actions(told))
         self.stage = stage
         self.tools = Workshop(self._run_agent, scale=scale)
         if is_crowd(told):
@@ -143,6 +148,8 @@ class _Program:
         endings = endings_of(told)
         for name, config in configs_of(told).items():
             seconds = CALL_SECONDS if self.real_scale is None else REAL_CALL_SECONDS
+            if is_remote(told):
+                seconds = GATEWAY_CALL_SECONDS
             options = conditions_of(told, self.seen) | hooks_of(told, self.kept)
             if name in endings:
                 seconds = endings[name].answers_at
@@ -155,7 +162,8 @@ class _Program:
             options["approves"] = approval_function(list(actions)) if function else remote()
             self.specs[name] = spec_of(name, config, model, tools, scale=scale, **options)
         agent = await stage.spawn(next(iter(self.specs.values())), messages=stored_before(told))
-        self.clients = Clients(stage, agent, self.gate, actions, if_busy=told.get("if_busy", "refuse"))
+        kind = Remote if is_remote(told) else Clients
+        self.clients = kind(stage, agent, self.gate, actions, if_busy=told.get("if_busy", "refuse"))
         self.began = trio.current_time()
         try:
             await self.clients.play(prompt_of(told))
@@ -198,13 +206,16 @@ class _Program:
             raised=self.raised,
             seconds=self.seconds,
             served=self.served,
+            place=self.clients.place if isinstance(self.clients, Remote) else None,
         )
 
 
-def _actions(told: list[Any]) -> Iterator[Case]:
-    for action in told:
+def _actions(told: Case) -> Iterator[Case]:
+    for action in told.get("actions", []):
         if isinstance(action, dict):
             yield action
+        elif is_remote(told):
+            yield {"when": NEXT, "do": action}
         else:
             assert action in NOTES, f"no action is known for: {action}"
 

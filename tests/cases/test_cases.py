@@ -17,7 +17,8 @@ from .runner import run_case
 
 for path in sorted(Path(__file__).parent.glob("claims_*.py")):
     importlib.import_module(f"{__package__}.{path.stem}")
-importlib.import_module(f"{__package__}.wire.tools")
+for name in ("wire.tools", "gateway.deeds"):
+    importlib.import_module(f"{__package__}.{name}")
 
 GATES: tuple[Gate, ...] = get_args(Gate)
 GATED = {id for id, case in CASES.items() if asks_somebody(case["input"])}
@@ -26,22 +27,23 @@ LINES = [(id, line) for id, case in CASES.items() for line in case["expected"]["
 SLOW = {*REAL_TIME, "TRI-08"}
 ALL = {
     "limit": "LIM-01 LIM-03 LIM-04 LIM-06 LIM-07 LIM-09 LIM-10 LIM-12 LIM-14 LIM-15 LIM-18",
-    "continuation": "CON-01 CON-04 CON-05 CON-07 CON-08 CON-10 CON-12",
+    "continuation": "CON-01 CON-03 CON-04 CON-05 CON-07 CON-08 CON-10 CON-11 CON-12",
     "step-hooks": "PRE-01 PRE-03 PRE-04",
     "dangling-calls": "DNG-01 DNG-03 DNG-04 DNG-06 DNG-07 DNG-09",
     "message-order": "ORD-01 ORD-02 ORD-04 ORD-06",
     "parallel-tools": "PAR-01 PAR-03 PAR-04 PAR-05 PAR-07 PAR-08 PAR-10",
-    "call-ids": "IDS-01 IDS-03 IDS-04 IDS-07",
+    "call-ids": "IDS-01 IDS-03 IDS-04 IDS-06 IDS-07",
     "tool-args": "ARG-01 ARG-02 ARG-04 ARG-06 ARG-07 ARG-09 ARG-10",
     "truncation": "TRU-01 TRU-02 TRU-04 TRU-05 TRU-07 TRU-09 TRU-11",
     "finish-reason": "FIN-01 FIN-02 FIN-03 FIN-05 FIN-07 FIN-08 FIN-10 FIN-11 FIN-13 FIN-15 FIN-16",
     "sse-stream": "SSE-01 SSE-02 SSE-04 SSE-05 SSE-06 SSE-08 SSE-09 SSE-10 SSE-12 SSE-14 SSE-15",
     "tool-deltas": "DEL-01 DEL-02 DEL-04 DEL-05 DEL-07 DEL-09",
-    "http-errors": "HTP-01 HTP-03 HTP-04 HTP-08 HTP-09 HTP-11 HTP-12 HTP-13 HTP-15",
-    "approval": "APR-02 APR-18",
+    "http-errors": "HTP-01 HTP-03 HTP-04 HTP-05 HTP-07 HTP-08 HTP-09 HTP-11 HTP-12 HTP-13 HTP-15",
+    "approval": "APR-01 APR-02 APR-03 APR-05 APR-06 APR-08 APR-09 APR-11 APR-13 APR-14 APR-16 APR-18",
     "budget": "BUD-01 BUD-03 BUD-04 BUD-05 BUD-06 BUD-08 BUD-10 BUD-11 BUD-13 BUD-14",
     "tool-exec": "TEX-01 TEX-02 TEX-04 TEX-05 TEX-06 TEX-08 TEX-10 TEX-11 TEX-12 TEX-14 TEX-16 TEX-17",
-    "trio-host": "TRI-01 TRI-03 TRI-06 TRI-07 TRI-08 TRI-10",
+    "trio-host": "TRI-01 TRI-03 TRI-04 TRI-06 TRI-07 TRI-08 TRI-10",
+    "gateway": "GTW-01 GTW-03 GTW-04 GTW-05 GTW-07 GTW-09 GTW-10 GTW-12 GTW-13 GTW-14 GTW-16 GTW-17 GTW-19",
     "provider-shape": "PRV-01 PRV-02 PRV-04 PRV-05",
 }
 """The cases that the runtime is held against; the list grows with it."""
@@ -108,6 +110,7 @@ def test_a_check_can_fail() -> None:
         "final_contains": ["x"],
         "outcome": "error",
         "strict_ok": False,
+        "terminal_events": 2,
         "http_requests": 9,
         "usage": {"in": 9},
         "cost": 9.0,

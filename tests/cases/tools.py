@@ -139,6 +139,16 @@ def _deletes(work: Workshop, name: str, told: re.Match[str]) -> Callable[..., An
     return body
 
 
+@BEHAVIOURS.says(r"record (\w+)")
+def _records(work: Workshop, name: str, told: re.Match[str]) -> Callable[..., Any]:
+    async def body(amount: int) -> str:
+        work.enter(name, amount=amount)
+        work.written.append((told[1], amount))
+        return "recorded"
+
+    return body
+
+
 @BEHAVIOURS.says(r"return args\.n")
 def _returns_its_argument(work: Workshop, name: str, _told: re.Match[str]) -> Callable[..., Any]:
     async def body(n: int) -> int:

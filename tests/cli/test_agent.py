@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from actors.cli._agent import model_for, spec_for
-from actors.cli._arguments import RunArguments, UsageError, parse
+from actors.cli._arguments import RunArguments, parse
+from actors.cli._settings import AgentSettings
+from actors.cli._usage import UsageError
 from actors.models.openai import OpenAIChat
 from actors.models.planner import Planner
 
@@ -97,3 +99,22 @@ def test_tools_are_those_of_the_folder() -> None:
 
     assert len(bare.tools) == 0
     assert [tool.name for tool in seeing.tools] == ["list_dir", "read_text", "count_lines", "search"]
+
+
+def test_all_settings_reach_the_agent() -> None:
+    """What a host file can say of an agent is what it is made with."""
+    settings = AgentSettings(
+        name="auditor",
+        system="Be brief.",
+        max_tool_iterations=3,
+        max_llm_calls=9,
+        max_tool_calls=8,
+        max_total_tokens=7,
+        wall_clock_seconds=6.5,
+    )
+    spec, _ = spec_for(settings, Planner(), print)
+    limits = spec.limits()
+
+    assert (spec.name, spec.system) == ("auditor", "Be brief.")
+    assert (limits.max_tool_iterations, limits.max_llm_calls, limits.max_tool_calls) == (3, 9, 8)
+    assert (limits.max_total_tokens, limits.wall_clock_seconds) == (7, 6.5)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli._arguments import DEFAULT_MAX_TOOL_ITERATIONS, ModelsArguments, RunArguments, UsageError, parse
+from actors.cli._arguments import ModelsArguments, RunArguments, parse
+from actors.cli._settings import DEFAULT_MAX_TOOL_ITERATIONS
+from actors.cli._usage import UsageError
 
 
 def refused(*argv: str) -> str:
@@ -75,7 +77,7 @@ def test_limits_below_one(flag: str, value: str) -> None:
         (("run",), ["PROMPT", "onward run --help"]),
         (("run", " \n"), ["the prompt is empty"]),
         (("run", "x", "--bogus"), ["--bogus", "onward --help"]),
-        (("mdels",), ["there is no command 'mdels'", "did you mean models?", "there are: run, models"]),
+        (("mdels",), ["there is no command 'mdels'", "did you mean models?", "there are: run, serve, attach, models"]),
         (("models", "x"), ["unrecognized arguments: x", "onward --help"]),
         (("run", "x", "--model", "ruls"), ["'ruls'", "did you mean rules?", "openai:NAME"]),
         (("run", "x", "--model", "gpt-9"), ["'gpt-9'", "did you mean openai:gpt-9?"]),
@@ -90,6 +92,8 @@ def test_limits_below_one(flag: str, value: str) -> None:
         (("run", "x", "--tools", "shell:."), ["'shell:.'", "files:DIR"]),
         (("run", "x", "--tools", "files:"), ["files:DIR"]),
         (("run", "x", "--tools", "files:.", "--tools", "files:.."), ["2 times", "one folder"]),
+        (("run", "x", "--serve", "65536"), ["--serve", "from 0 (any free one) to 65535", "'65536'"]),
+        (("run", "x", "--serve", "127.0.0.1:80"), ["--serve", "'127.0.0.1:80'"]),
     ],
 )
 def test_wrong_use(argv: tuple[str, ...], parts: list[str]) -> None:
@@ -126,7 +130,10 @@ def test_the_other_command(as_json: bool) -> None:
     assert ModelsArguments(json=as_json) == parse(["models", *(["--json"] if as_json else [])])
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["run", "--help"], ["models", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "argv",
+    [["--help"], ["run", "--help"], ["serve", "--help"], ["attach", "--help"], ["models", "--help"], ["--version"]],
+)
 def test_help_and_version_leave_in_peace(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Help and version go to stdout, with status 0."""
     with pytest.raises(SystemExit) as caught:

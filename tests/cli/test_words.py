@@ -11,7 +11,7 @@ from actors.cli._style import PLAIN, Style, harmless, one_line, style_for
 from actors.cli._words import call_line, closing_text, end_line, hint_for, summary_line, token_words
 from protocol.errors import ModelTimeout, ModelUnreachable, RunCancelledError, RunFailedError
 from protocol.limits import Counters, LimitState
-from protocol.result import RunResult, StepResult
+from protocol.result import RunResult
 from protocol.usage import NO_USAGE, UNKNOWN_USAGE, Usage
 
 LIMIT = LimitState("tool_iterations", 3, 3)
@@ -38,11 +38,6 @@ def result(**fields: Any) -> RunResult:
         "elapsed_seconds": 1.0,
         **fields,
     })
-
-
-def step(text: str) -> StepResult:
-    """A step that said something."""
-    return StepResult(0, text, "", (), (), "stop", NO_USAGE, 1.0)
 
 
 UNANSWERED: dict[str, Any] = {"answered": False, "text": ""}
@@ -112,12 +107,12 @@ def test_ends(fields: dict[str, Any], said: str) -> None:
 
 def test_closing_text() -> None:
     """Of a text that was shown as it came only the runtime's own end is left to show."""
-    steps = (step("one"), step(""), step("two"))
+    texts = ("one", "", "two")
 
-    assert closing_text(result(text="two", steps=steps)) == ""
-    assert closing_text(result(answered=False, text="one\n\ntwo", steps=steps)) == ""
-    assert closing_text(result(answered=False, text="one\n\ntwo\n\nfallback", steps=steps)) == "fallback"
-    assert closing_text(result(answered=False, text="fallback")) == "fallback"
+    assert closing_text(result(text="two"), texts) == ""
+    assert closing_text(result(answered=False, text="one\n\ntwo"), texts) == ""
+    assert closing_text(result(answered=False, text="one\n\ntwo\n\nfallback"), texts) == "fallback"
+    assert closing_text(result(answered=False, text="fallback"), ()) == "fallback"
 
 
 def test_hints() -> None:

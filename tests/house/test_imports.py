@@ -14,6 +14,7 @@ PURE = {"attrs", "msgspec", "protocol"} | set(sys.stdlib_module_names)
 RANKS = {
     "kit": 0,
     "journal": 0,
+    "client": 1,
     "eventlog": 1,
     "models": 2,
     "prices": 2,

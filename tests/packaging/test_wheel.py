@@ -48,8 +48,9 @@ def test_the_wheel_owns_two_names(wheel: zipfile.ZipFile) -> None:
 
 
 def test_the_wheel_holds_all_of_them(wheel: zipfile.ZipFile) -> None:
-    """Every module of the checkout is in it, and both packages say that they are typed."""
-    modules = [path for package in ("actors", "protocol") for path in (ROOT / package).rglob("*.py")]
+    """Every module of the checkout is in it, those for pages too, and both packages say that they are typed."""
+    kinds = ("*.py", "*.mjs", "*.d.ts")
+    modules = [path for package in ("actors", "protocol") for kind in kinds for path in (ROOT / package).rglob(kind)]
     expected = {path.relative_to(ROOT).as_posix() for path in modules} | {"actors/py.typed", "protocol/py.typed"}
 
     assert expected == {name for name in wheel.namelist() if ".dist-info/" not in name}

@@ -99,32 +99,16 @@ class Stage:
 
     async def play(self, agent: Agent, prompt: str | None = "go", *, act: Act | None = None, **options: Any) -> Played:
         """One run to its end, with `act` beside it; both are waited for."""
-        model = agent.spec.model
-        strict = model if isinstance(model, StrictModel) else None
-        asked_before = len(strict.asked) if strict is not None else 0
-        began = trio.current_time()
-        outcome: RunResult | None = None
-        error: RunError | None = None
+        before = _now(agent)
         async with self.run(agent, prompt, **options) as run, trio.open_nursery() as nursery:
             if act is not None:
                 nursery.start_soon(act, run)
-            try:
-                outcome = await run.result()
-                if outcome.stopped_by == "pending_tools":
-                    await run._core.over.wait()
-                    outcome = await run.result()
-            except RunError as caught:
-                error = caught
-            seconds = trio.current_time() - began
-        return Played(
-            run.id,
-            tuple([event async for event in run.events() if isinstance(event, RunEvent) and event.run == run.id]),
-            outcome,
-            error,
-            tuple(strict.asked[asked_before:]) if strict is not None else (),
-            tuple(agent.messages),
-            seconds,
-        )
+            return await _played(agent, run, before)
+
+    async def see(self, agent: Agent, run: Run) -> Played:
+        """See a run to its end that somebody else has just started."""
+        self.runs.append(run)
+        return await _played(agent, run, _now(agent))
 
     async def judge(self) -> list[str]:
         """All that is wrong with what was played here."""
@@ -150,6 +134,32 @@ class Stage:
         if len(strict) == len(models) and counted != asked:
             faults.append(f"the ledger counts {counted} model calls, the models were asked {asked} times")
         return faults
+
+
+def _asked(agent: Agent) -> list[Asked]:
+    model = agent.spec.model
+    return model.asked if isinstance(model, StrictModel) else []
+
+
+def _now(agent: Agent) -> tuple[float, int]:
+    """The time, and how many requests its model has got."""
+    return trio.current_time(), len(_asked(agent))
+
+
+async def _played(agent: Agent, run: Run, before: tuple[float, int]) -> Played:
+    outcome: RunResult | None = None
+    error: RunError | None = None
+    try:
+        outcome = await run.result()
+        if outcome.stopped_by == "pending_tools":
+            await run._core.over.wait()
+            outcome = await run.result()
+    except RunError as caught:
+        error = caught
+    began, asked = before
+    seconds = trio.current_time() - began
+    events = tuple([event async for event in run.events() if isinstance(event, RunEvent) and event.run == run.id])
+    return Played(run.id, events, outcome, error, tuple(_asked(agent)[asked:]), tuple(agent.messages), seconds)
 
 
 async def _run_faults(run: Run, told: list[RunEvent]) -> list[str]:

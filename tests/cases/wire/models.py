@@ -31,6 +31,8 @@ def model_of(told: Case, network: Network, wire: str | None = None) -> Model:
     """A model of the case's wire format, or of another one, in a network in memory."""
     config = told.get("config", {})
     options: dict[str, Any] = {"retries": config.get("retries", 2)}
+    if "delivery" in config:
+        options["delivery"] = config["delivery"]
     if "stream_idle_timeout_s" in config:
         options["idle_timeout_seconds"] = config["stream_idle_timeout_s"]
     made: Model = getattr(actors.models, MAKERS[wire or wire_of(told)])(

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import trio
 
-from tests.actors.models._wire import Pause, Reply, Server, Step, answer, stream
+from tests.actors.models._wire import Pause, Reply, Server, Step, answer, raw, stream
 
 from ..program import Case
 from . import chat, gemini, messages, responses
@@ -25,6 +25,8 @@ SAYS: dict[str, Callable[[Said], list[str]]] = {
     "anthropic": messages.say,
     "gemini": gemini.say,
 }
+ENDS = {"reset": "cut"}
+"""How a network in memory ends a reply that a socket would end otherwise."""
 
 
 @attrs.define(eq=False)
@@ -105,6 +107,8 @@ class CaseServer:
         return map(self._say, repeat({"text": "x" * int(found[1])}))
 
     def _reply(self, told: Case) -> Reply:
+        if "end" in told and told.get("sse") is None:
+            return raw()
         if told.get("sse") is None:
             headers = [f"{name}: {value}" for name, value in (self._clock() | told.get("headers", {})).items()]
             return answer(told.get("status", 200), told.get("json", ""), headers)
@@ -112,7 +116,8 @@ class CaseServer:
             found = re.fullmatch(r"\(normal answer '(.*)'\)", told["sse"])
             assert found, f"no answer is known for: {told['sse']}"
             return self._say({"text": found[1]})
-        return stream(*map(_step, told["sse"]), end=told.get("end", "done"))
+        end: str = told.get("end", "done")
+        return stream(*map(_step, told["sse"]), end=ENDS.get(end, end))
 
 
 def _step(told: Any) -> Step:

@@ -1,0 +1,50 @@
+"""A look at an agent."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+from ._core import RunCore
+
+__all__ = ("AgentStatistics",)
+
+
+@attrs.frozen
+class AgentStatistics:
+    """The state of an agent."""
+
+    agent: str
+    name: str
+    state: Literal["idle", "running", "waiting", "stopped"]
+    """`waiting`: the run in hand waits for a decision, or for results that its caller gives."""
+    run: str | None
+    queued_runs: int
+    messages: int
+    open_requests: int
+    events: int
+    """Number of the last event."""
+
+    @classmethod
+    def of(
+        cls,
+        agent: str,
+        name: str,
+        core: RunCore | None,
+        *,
+        is_stopped: bool,
+        queued_runs: int,
+        messages: int,
+        open_requests: int,
+        events: int,
+    ) -> AgentStatistics:
+        """Of an agent with this run in hand."""
+        state: Literal["idle", "running", "waiting", "stopped"] = "idle"
+        if is_stopped:
+            state = "stopped"
+        elif core is not None:
+            waits = core.log.grammar.open_requests or core.state.pause
+            state = "waiting" if waits else "running"
+        run = core.state.run if core is not None else None
+        return cls(agent, name, state, run, queued_runs, messages, open_requests, events)

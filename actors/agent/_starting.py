@@ -1,0 +1,41 @@
+"""A run that is about to begin, and that nobody has to wait for."""
+
+from __future__ import annotations
+
+import attrs
+import trio
+
+from ._run import Run
+
+__all__ = ("Starting",)
+
+
+@attrs.define(eq=False)
+class Starting:
+    """The promise of a run: it begins when the agent is free, whether or not anybody waits for that."""
+
+    run: Run | None = None
+    """The run, once it has begun."""
+    refusal: Exception | None = None
+    """Why it will not begin, once that is so."""
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    _settled: trio.Event = attrs.field(factory=trio.Event)
+
+    def begun(self, run: Run) -> None:
+        """The run has begun."""
+        self.run = run
+        self._settled.set()
+
+    def refuse(self, error: Exception) -> None:
+        """The run will not begin. Changes nothing for one that has."""
+        if not self._settled.is_set():
+            self.refusal = error
+            self._settled.set()
+
+    async def wait(self) -> Run:
+        """Wait until it begins; raises what it is refused with."""
+        await self._settled.wait()
+        if self.run is None:
+            assert self.refusal is not None
+            raise self.refusal
+        return self.run

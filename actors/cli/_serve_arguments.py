@@ -1,0 +1,78 @@
+"""The arguments of `onward serve`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+from ._hostfile import read_host_file
+from ._listening_options import Listening, add_listening, checked_listening
+from ._settings import AgentSettings, add_settings, checked_settings
+from ._usage import Parser, UsageError
+
+__all__ = ("ServeArguments", "add_serve", "checked_serve")
+
+_NOTES = """\
+A host file lists agents in TOML; all but the name has a default, and folders are seen from the file:
+
+  [[agents]]
+  name = "auditor"
+  model = "rules"                # or KIND:NAME, with base_url and api_key_env where it needs them
+  tools = ["files:."]
+  system = "You audit folders."
+  gate = "ask"                   # at the limit: ask, approve, decline, finalize, stop
+  limits = { max_tool_iterations = 3 }
+
+Without --token-file a token is made, and kept for this user alone while it serves: `onward attach` finds it. Listening
+elsewhere than on this machine takes --token-file. At a limit the question goes to clients (--on-limit ask); without an
+answer in time it is declined.
+
+Ctrl-C or SIGTERM: the port closes at once, clients get what is there and are told to come back. Once more: at once.
+
+Exit status:
+  0  ended by a signal    2  wrong use, or the address cannot be listened on
+
+examples:
+  onward serve --tools files:. --max-tool-iterations 3
+  onward serve agents.toml
+  onward serve agents.toml --bind 0.0.0.0:8765 --token-file tokens --tls-cert cert.pem --host agents.example.org
+"""
+
+
+@attrs.frozen(kw_only=True)
+class ServeArguments:
+    """What `onward serve` was asked to do, checked."""
+
+    agents: tuple[AgentSettings, ...]
+    listening: Listening
+
+
+def add_serve(add_parser: Callable[..., Parser]) -> None:
+    """Add the command to those that a parser has."""
+    serve = add_parser(
+        "serve",
+        help="host agents, and let clients follow and steer them",
+        description="Host agents, and let clients follow and steer them.",
+        epilog=_NOTES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    serve.add_argument("file", nargs="?", metavar="FILE", help="a host file (default: one agent, of the options below)")
+    add_settings(serve)
+    add_listening(serve)
+
+
+def checked_serve(found: argparse.Namespace) -> ServeArguments:
+    """What was asked for. Raises `UsageError`."""
+    listening = checked_listening(found)
+    settings = AgentSettings(**checked_settings(found))
+    if found.file is None:
+        return ServeArguments(agents=(settings,), listening=listening)
+    if settings != AgentSettings():
+        raise UsageError(
+            f"{found.file} says what the agents are: options such as --model and --tools go without a file"
+        )
+    return ServeArguments(agents=read_host_file(Path(found.file)), listening=listening)

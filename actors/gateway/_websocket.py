@@ -1,0 +1,79 @@
+"""From an upgrade to the end of its WebSocket: the library's part of a connection, and nothing of it outside."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import TYPE_CHECKING
+
+import trio
+import trio_websocket
+from wsproto.utilities import LocalProtocolError
+
+from protocol.ids import new_id
+from protocol.wire import SUBPROTOCOL, CloseCode
+
+from ._commands import dispatch
+from ._connection import Connection
+from ._door import Admitted
+from ._session import Session
+from ._watched import WatchedStream
+
+if TYPE_CHECKING:
+    from ._server import Gateway
+
+__all__ = ("serve_websocket",)
+
+_CLOSE_SECONDS = 1.0
+logger = logging.getLogger("onward.gateway")
+
+
+async def serve_websocket(gateway: Gateway, stream: WatchedStream, admitted: Admitted) -> None:
+    """Answer an upgrade and serve the WebSocket. Returns with the stream closed."""
+    try:
+        async with trio.open_nursery() as nursery:
+            with trio.fail_after(gateway.pace.send_seconds):
+                request = await trio_websocket.wrap_server_stream(
+                    nursery, stream, max_message_size=gateway.limits.message_bytes
+                )
+                socket = await request.accept(subprotocol=SUBPROTOCOL if admitted.subprotocol else None)
+            stream.refusal = functools.partial(_refusal, socket)
+            if admitted.subprotocol:
+                await _connect(gateway, stream, socket, admitted)
+            else:
+                with trio.move_on_after(_CLOSE_SECONDS):
+                    await socket.aclose(CloseCode.VERSION, f"offer the subprotocol {SUBPROTOCOL}")
+            nursery.cancel_scope.cancel("the connection is closed")
+    except* LocalProtocolError:
+        pass  # the library answers a ping that comes behind its own close frame, and fails
+    except* (trio_websocket.ConnectionClosed, trio.TooSlowError):
+        pass  # the client has gone in the middle of the upgrade, or does not read its answer
+    finally:
+        await stream.aclose()
+
+
+async def _connect(
+    gateway: Gateway, stream: WatchedStream, socket: trio_websocket.WebSocketConnection, admitted: Admitted
+) -> None:
+    session = Session(new_id("c"), admitted.principal, gateway.limits)
+    connection = Connection(
+        socket,
+        session,
+        functools.partial(dispatch, gateway),
+        gateway.pace,
+        stream.aclose,
+        admitted.still,
+        gateway.window,
+    )
+    gateway.connections[session.id] = connection
+    logger.info("connection %s of %s opened", session.id, admitted.principal.name)
+    try:
+        await connection.serve()
+    finally:
+        gateway.gone(session.id)
+        logger.info("connection %s of %s closed: %s", session.id, admitted.principal.name, socket.closed)
+
+
+def _refusal(socket: trio_websocket.WebSocketConnection) -> tuple[int, str] | None:
+    closed = socket.closed
+    return None if closed is None else (closed.code, closed.reason or "")
