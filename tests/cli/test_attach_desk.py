@@ -248,12 +248,13 @@ async def test_a_refusal_leaves_the_question(place: Place, trouble: Exception) -
 
 async def test_whose_question_it_is(place: Place) -> None:
     """A sub-agent's, or one of several agents': its name stands above."""
+    await place.see()
     sub = await place.hear(request(agent_path=("helper",)))
     await place.hear(ContinuationResolved(run="r1", request="q1", outcome="declined", by="anna"))
     place.board.listed([info("a2", "writer")], ())
     other = await place.hear(approval(), "a2")
 
-    assert sub.startswith("auditor/helper\n")
+    assert sub.lstrip().startswith("auditor/helper\n")
     assert other.lstrip().startswith("writer\n")
 
 

@@ -211,6 +211,35 @@ async def test_the_waits_between_tries_grow_up_to_a_bound(
     assert [0.5] == pytest.approx([cable.tried_at[last] - lost])
 
 
+async def test_a_server_that_is_full_is_tried_again_when_it_says(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    """On top of the wait of one's own; at the first try it is an error that says so."""
+    served: list[trio.abc.Stream] = []
+    well, _ = cable_to_fake(nursery, stay)
+
+    async def full_at_times(stream: trio.abc.Stream) -> None:
+        served.append(stream)
+        if len(served) == 1:
+            await well.serve(stream)
+            return
+        await stream.receive_some(4096)
+        await stream.send_all(b"HTTP/1.1 503 Full\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nfull")
+        await trio.aclose_forcefully(stream)
+
+    cable = Cable(full_at_times, nursery)
+    async with client_of(cable):
+        await cable.cut()
+        await trio.sleep(9)
+    with pytest.raises(Unreachable, match="answered 503: full") as caught:
+        async with client_of(cable):
+            pass
+    waits = [after - before for before, after in zip(cable.tried_at, cable.tried_at[1:], strict=False)]
+
+    assert [0.5, 8] == pytest.approx(waits[:2])
+    assert (503, 7, True) == (caught.value.status, caught.value.retry_after_seconds, caught.value.may_retry)
+
+
 async def test_the_waits_are_random(autojump_clock: trio.testing.MockClock, nursery: trio.Nursery) -> None:
     """All of a wait is left to chance: those who were thrown out together come back one by one."""
     cable, _ = cable_to_fake(nursery, stay)

@@ -21,6 +21,7 @@ from tests.actors.client._agents import talker
 from tests.actors.client._cable import Cable, cable_to, client_of
 from tests.actors.gateway.wired import open_hall
 
+pytestmark = pytest.mark.slow
 ADA = Principal("ada")
 ROUNDS = 3
 ASKED = ROUNDS - 1
@@ -132,14 +133,12 @@ def test_a_run_is_seen_whole_over_a_cable_that_is_cut_anywhere(
     check(run_over(cuts(down=[2_000, *down], up=[None, *up], most=most)))
 
 
-@pytest.mark.slow
 def test_a_cable_that_is_cut_at_each_byte_that_comes_down() -> None:
     """Byte by byte through the first connection: the run is seen whole each time."""
     for count in range(1_000, 9_000, 37):
         check(run_over(cuts(down=[count])))
 
 
-@pytest.mark.slow
 def test_a_cable_that_is_cut_at_each_byte_that_goes_up() -> None:
     """In the middle of each command: it is given again, and done once."""
     for count in range(500, 1_900, 7):

@@ -228,6 +228,21 @@ def test_a_stopped_agent_stays_stopped() -> None:
     assert ("stopped", None, {}) == (state.status, state.run, state.requests)
 
 
+def test_warnings_are_kept() -> None:
+    """Those of a run, of the agent, and why it failed."""
+    error = {"code": "crashed", "message": "why"}
+    state = told(
+        STARTED,
+        event("warning", code="slow", text="it is"),
+        event("agent_warning", agent="a", code="odd", text="it was"),
+        event("agent_failed", agent="a", error=error),
+    )
+
+    assert [("slow", "it is"), ("odd", "it was"), ("crashed", "why")] == [
+        (warning.code, warning.text) for warning in state.warnings
+    ]
+
+
 def test_what_is_kept_is_bounded() -> None:
     """Of runs that have ended and of warnings, the last ones."""
     state = ClientState(agent="a")
