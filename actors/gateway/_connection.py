@@ -95,15 +95,15 @@ class Connection:
                 self.session.freeze()
             self.session.stir()
 
-    async def serve(self) -> None:
-        """Run until the connection is closed. Raises nothing but `Cancelled`."""
+    async def serve(self, nursery: trio.Nursery) -> None:
+        """Run until the connection is closed, and `nursery`, which is its own, with it. Raises nothing but `Cancelled`."""
+        self._nursery = nursery
+        nursery.start_soon(self._write, name=f"{self.session.id}/write")
         try:
-            async with trio.open_nursery() as nursery:
-                self._nursery = nursery
-                nursery.start_soon(self._write, name=f"{self.session.id}/write")
-                with self._guard:
-                    while True:
-                        self._hear(await self.socket.get_message())
+            with self._guard:
+                while True:
+                    self._hear(await self.socket.get_message())
+            await trio.sleep_forever()  # the writer says good-bye, and ends the nursery
         finally:
             self.session.close()
             await self.abort()  # noqa: ASYNC102  it is shielded and bounded itself

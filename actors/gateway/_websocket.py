@@ -39,7 +39,7 @@ async def serve_websocket(gateway: Gateway, stream: WatchedStream, admitted: Adm
                 socket = await request.accept(subprotocol=SUBPROTOCOL if admitted.subprotocol else None)
             stream.refusal = functools.partial(_refusal, socket)
             if admitted.subprotocol:
-                await _connect(gateway, stream, socket, admitted)
+                await _connect(gateway, stream, socket, admitted, nursery)
             else:
                 with trio.move_on_after(_CLOSE_SECONDS):
                     await socket.aclose(CloseCode.VERSION, f"offer the subprotocol {SUBPROTOCOL}")
@@ -53,7 +53,11 @@ async def serve_websocket(gateway: Gateway, stream: WatchedStream, admitted: Adm
 
 
 async def _connect(
-    gateway: Gateway, stream: WatchedStream, socket: trio_websocket.WebSocketConnection, admitted: Admitted
+    gateway: Gateway,
+    stream: WatchedStream,
+    socket: trio_websocket.WebSocketConnection,
+    admitted: Admitted,
+    nursery: trio.Nursery,
 ) -> None:
     session = Session(new_id("c"), admitted.principal, gateway.limits)
     connection = Connection(
@@ -68,7 +72,7 @@ async def _connect(
     gateway.connections[session.id] = connection
     logger.info("connection %s of %s opened", session.id, admitted.principal.name)
     try:
-        await connection.serve()
+        await connection.serve(nursery)
     finally:
         gateway.gone(session.id)
         logger.info("connection %s of %s closed: %s", session.id, admitted.principal.name, socket.closed)
