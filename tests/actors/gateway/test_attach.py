@@ -10,6 +10,7 @@ import trio.testing
 
 from actors.gateway import ALL_ROLES, Principal
 from protocol.events import AgentWarned
+from protocol.wire import WireLimits
 
 from .cast import asker, pauser, talker
 from .wired import Hall, last_number, numbers_are_whole, open_hall
@@ -126,6 +127,20 @@ class TestWhere:
 
         assert "a" == order[0]
         assert "events" in order
+
+    async def test_the_reply_comes_first_where_it_does_not_fit(self, autojump_clock: Clock) -> None:
+        """No event takes the place of a reply that has to wait for the next frame."""
+        async with open_hall(limits=WireLimits(frame_bytes=2048)) as hall:
+            agents = [await hall.spawn(talker()) for _ in range(17)]
+            client = await hall.connect()
+            await client.send("no.such.method", id="e")  # its answer leaves no room for the next one
+            await client.send("agent.attach", {"agent": "*", "from": "start"}, id="a")
+            await client.read_for(5)
+        order = [message.get("id", message.get("method")) for message in client.order[1:]]
+
+        assert len(agents) == len(client.replies["a"]["result"]["agents"])
+        assert len(client.frames[1]) < 1024 < len(client.frames[2])
+        assert ["e", "a", *["events"] * len(agents)] == order
 
     async def test_a_second_attach_replaces_the_first(self, autojump_clock: Clock) -> None:
         """Nothing comes twice, and the new wishes hold."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,7 @@ import trio_websocket
 from actors import AgentSpec
 from actors.gateway import Pace, Principal
 from actors.models.scripted import Scripted
+from protocol.events import AgentWarned
 from protocol.wire import CloseCode, WireLimits
 
 from .wired import Client, Hall, open_hall
@@ -251,6 +253,26 @@ class TestHeartbeat:
         assert [] == wrong
         assert len([heads for heads in client.heartbeats() if heads]) >= 3
 
+    async def test_it_counts_what_was_sent(self, autojump_clock: Clock) -> None:
+        """In the middle of a long past it says how far that has come, and no more."""
+        async with open_hall(pace=Pace(heartbeat_seconds=0.02), event_log_bytes=4_000_000) as hall:
+            agent = await hall.spawn(AgentSpec(model=Scripted([])))
+            for _ in range(2000):
+                agent.stream.append(AgentWarned(agent=agent.id, code="c", text="x" * 1000))
+            client = await hall.connect(queue=1000)
+            await client.ask("agent.attach", agent=agent.id, from_="start")
+            await client.read_for(3)
+        seen, wrong, told = 0, [], []
+        for note in client.notes:
+            if note["method"] == "events":
+                seen = note["params"]["seq"] + len(note["params"]["events"]) - 1
+            elif (head := note["params"]["heads"].get(agent.id)) is not None:
+                told.append(head)
+                wrong += [head] if head != seen else []
+
+        assert [] == wrong
+        assert told[0] < told[-1] == 2001
+
     async def test_none_before_hello(self, autojump_clock: Clock) -> None:
         """Nothing but replies comes to one who has not said who it is."""
         async with open_hall(pace=Pace(heartbeat_seconds=1)) as hall:
@@ -321,24 +343,29 @@ class TestEnds:
         assert end == len(client.events(agent.id))
 
     async def test_a_chatty_agent_holds_nobody_up(self, autojump_clock: Clock) -> None:
-        """What becomes visible after the end began is not sent any more."""
+        """What becomes visible after the end began is not sent any more, however slowly a client reads."""
         async with open_hall() as hall:
-            agent = await hall.spawn(AgentSpec(model=Scripted(lambda _request: "more")))
-            client = await hall.connect()
+            agent = await hall.spawn(AgentSpec(model=Scripted([])))
+            client = await hall.connect(streams=trio.testing.lockstep_stream_pair)
             await client.ask("agent.attach", agent=agent.id)
 
             async def chatter() -> None:
                 while True:
-                    await (await agent.start("go")).result()
+                    agent.stream.append(AgentWarned(agent=agent.id, code="c", text="t"))
                     await trio.sleep(0.001)
 
             hall.nursery.start_soon(chatter)
-            await client.read_for(0.1)
+            await trio.sleep(0.1)  # by now a send waits for the client
             hall.gateway.close()
             began = trio.current_time()
-            closed = await client.closed()
+            with contextlib.suppress(trio_websocket.ConnectionClosed):
+                while True:
+                    await client.read()
+                    await trio.sleep(0.01)
+            closed = client.socket.closed
 
-            assert CloseCode.GOING_AWAY == closed[0]
+            assert closed is not None
+            assert CloseCode.GOING_AWAY == closed.code
             assert trio.current_time() - began < 1
 
     async def test_an_error_in_the_writer(self, autojump_clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
