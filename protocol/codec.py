@@ -25,7 +25,7 @@ def encode(value: object) -> bytes:
     try:
         return _encoder.encode(value)
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError):
-        return _encoder.encode(_cleaned(msgspec.to_builtins(value, enc_hook=repr)))
+        return _encoder.encode(_cleaned(msgspec.to_builtins(value, enc_hook=_told)))
 
 
 def encode_event(event: Event) -> bytes:
@@ -50,6 +50,11 @@ def digest_of(value: object) -> str:
     """A digest that two values share only if they encode the same: 32 hex digits of SHA-256."""
     data = msgspec.json.encode(_cleaned(msgspec.to_builtins(value, enc_hook=repr)), order="deterministic")
     return hashlib.sha256(data).hexdigest()[:32]
+
+
+def _told(value: Any) -> Any:
+    """What stands for a value that has no form in JSON; what is encoded already is read again."""
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else repr(value)
 
 
 def _cleaned(value: Any) -> Any:

@@ -56,7 +56,7 @@ class EventLines:
             case Received():
                 line.update(epoch=item.epoch, seq=item.number, event=item.event)
             case Attached(reply=reply):
-                line.update(attached=msgspec.to_builtins(reply, enc_hook=repr))
+                line.update(attached=msgspec.Raw(encode(reply)))
             case Gone():
                 line.update(gone=True)
         await self._screen.json(encode(line))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from actors.cli._attach_view import EventLines, PersonView
@@ -24,8 +25,9 @@ from protocol.events import (
     ToolFinished,
     ToolStarted,
 )
+from protocol.turns import UserMessage
 from protocol.wire.replies import Attached as AttachReply
-from protocol.wire.replies import OpenContinuation
+from protocol.wire.replies import OpenContinuation, Snapshot
 
 from ._attached import approval, board, info, opened, received
 from .test_answers import request
@@ -180,6 +182,25 @@ async def test_calls_that_were_asked_for_before_are_known(pipes: Pipes) -> None:
     assert 'read_text(path="1.txt")' in err
     assert "waits for" not in err
     assert told == "auditor waits for a decision: 3 of 3 tool iterations, 3 calls; 600 s left\n"
+
+
+async def test_a_snapshot_is_json_too(pipes: Pipes) -> None:
+    """The conversation in it is written as it is on the wire, whatever it holds."""
+    stored = UserMessage("caf\xe9")
+    snapshot = Snapshot(
+        state="idle",
+        run=None,
+        step_number=0,
+        counters=None,
+        usage=None,
+        history=(msgspec.Raw(msgspec.json.encode(stored)),),
+        children=(),
+    )
+    reply = AttachReply(epoch="e\ud800", head=9, oldest=1, recovered=True, open_requests=(), snapshot=snapshot)
+    await EventLines(pipes.screen).show(Attached("a1", reply))
+    (line,) = pipes.read()[0].splitlines()
+
+    assert [{"role": "user", "text": "caf\xe9"}] == json.loads(line)["attached"]["snapshot"]["history"]
 
 
 async def test_lines_for_programs(pipes: Pipes) -> None:
