@@ -91,7 +91,8 @@ def _bounds_an_argument(_kept: Kept, told: re.Match[str]) -> Hook:
         async with trio.open_nursery() as nursery:
             if told[3]:
                 nursery.start_soon(_change_soon, arguments, told[1], int(told[3]))
-            return await proceed(arguments)
+            came = await proceed(arguments)
+        return came
 
     return "around_tool", around_tool
 
