@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from typing import Any, Literal, final
+from typing import Any, final
 
 import trio
 
@@ -36,7 +36,7 @@ from ._policies import Continuation
 from ._run import Run
 from ._spec import AgentSpec, stop_conditions
 from ._star import Drive, run_star, watch_over
-from ._starting import Starting
+from ._starting import IfBusy, Starting
 from ._threads import ToolThreads
 
 __all__ = ("Agent", "AgentStatistics")
@@ -74,6 +74,7 @@ class Agent:
         self._stream = EventStream(self.id, journal=journal, max_bytes=event_log_bytes)
         self._requests = RequestTable(clock=trio.current_time)
         self._turn = trio.CapacityLimiter(1)
+        self._promised: Starting | None = None
         self._core: RunCore | None = None
         self._nursery: trio.Nursery | None = None
         self._stop_reason: str | None = None
@@ -120,7 +121,7 @@ class Agent:
         continuation: Continuation | None = None,
         custom_data: Any = None,
         context: Any = None,
-        if_busy: Literal["refuse", "queue"] = "refuse",
+        if_busy: IfBusy = "refuse",
         loop: LoopFunction | None = None,
     ) -> AsyncGenerator[Run, None]:
         """Start a run and hand it over; leaving the block before its end cancels it and waits for its terminal event.
@@ -140,13 +141,7 @@ class Agent:
         ) as run:
             yield run
 
-    async def start(
-        self,
-        prompt: str,
-        *,
-        limits: Limits | None = None,
-        if_busy: Literal["refuse", "queue"] = "refuse",
-    ) -> Run:
+    async def start(self, prompt: str, *, limits: Limits | None = None, if_busy: IfBusy = "refuse") -> Run:
         """Start a run that belongs to no block: it goes on until it ends, or the agent is stopped.
 
         Raises what `run()` raises.
@@ -158,9 +153,7 @@ class Agent:
             starting.scope.cancel("whoever started it did not wait for it")
             raise
 
-    def begin(
-        self, prompt: str, *, limits: Limits | None = None, if_busy: Literal["refuse", "queue"] = "refuse"
-    ) -> Starting:
+    def begin(self, prompt: str, *, limits: Limits | None = None, if_busy: IfBusy = "refuse") -> Starting:
         """As `start()`, for one who does not wait: the run begins when the agent is free, whatever becomes of him.
 
         Raises `SpecError` and `AgentStopped`; the promise has what else `run()` raises.
@@ -168,16 +161,15 @@ class Agent:
         if self._nursery is None or self._stop_reason is not None:
             raise self._refusal()
         _check_prompt(prompt)
-        starting = Starting()
         spec = self.spec.for_run(limits=limits)
+        starting = self._promised = Starting(self._promised)
         self._nursery.start_soon(self._hold, clean(prompt), spec, if_busy, starting, name=f"{self.name}/held")
         return starting
 
-    async def _hold(
-        self, prompt: str, spec: AgentSpec, if_busy: Literal["refuse", "queue"], starting: Starting
-    ) -> None:
+    async def _hold(self, prompt: str, spec: AgentSpec, if_busy: IfBusy, starting: Starting) -> None:
         try:
             with starting.scope:
+                await starting.line_up()
                 async with self._open_run(prompt, spec, drive, if_busy=if_busy) as run:
                     starting.begun(run)
                     await run.wait_ended()
@@ -200,7 +192,7 @@ class Agent:
         continuation: Continuation | None = None,
         custom_data: Any = None,
         context: Any = None,
-        if_busy: Literal["refuse", "queue"] = "refuse",
+        if_busy: IfBusy = "refuse",
     ) -> AsyncGenerator[Run, None]:
         """Start a run that goes on with the answer at the end of the conversation, which was cut (D5).
 
@@ -226,7 +218,7 @@ class Agent:
         *,
         custom_data: Any = None,
         context: Any = None,
-        if_busy: Literal["refuse", "queue"] = "refuse",
+        if_busy: IfBusy = "refuse",
     ) -> AsyncGenerator[Run, None]:
         """Start a run; `None` for a prompt: one that goes on with the partial answer at the end."""
         if if_busy not in {"refuse", "queue"}:
@@ -318,15 +310,17 @@ class Agent:
             self._stream.close()
             self.stopped.set()
 
-    async def _take_turn(self, owner: object, if_busy: Literal["refuse", "queue"]) -> None:
+    async def _take_turn(self, owner: object, if_busy: IfBusy) -> None:
         if if_busy == "refuse" or self._turn.statistics().tasks_waiting >= MAX_QUEUED_RUNS:
-            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint_if_cancelled()
             try:
                 self._turn.acquire_on_behalf_of_nowait(owner)
             except trio.WouldBlock:
                 raise AgentBusy(
                     f"agent {self.name} has a run going on: wait for its end, or use if_busy='queue'"
                 ) from None
+            finally:
+                await trio.lowlevel.cancel_shielded_checkpoint()
         else:
             await self._turn.acquire_on_behalf_of(owner)
 

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import attrs
 import trio
 
 from ._run import Run
 
-__all__ = ("Starting",)
+__all__ = ("IfBusy", "Starting")
+
+IfBusy: TypeAlias = Literal["refuse", "queue"]
+"""What becomes of a run that is wanted while another one goes on."""
 
 
 @attrs.define(eq=False)
 class Starting:
     """The promise of a run: it begins when the agent is free, whether or not anybody waits for that."""
 
+    behind: Starting | None = None
+    """The one that was promised before: it is first in the agent's queue, too."""
     run: Run | None = None
     """The run, once it has begun."""
     refusal: Exception | None = None
     """Why it will not begin, once that is so."""
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    in_line: trio.Event = attrs.field(factory=trio.Event)
+    """Set when it stands in the queue, or has left it."""
     _settled: trio.Event = attrs.field(factory=trio.Event)
+
+    async def line_up(self) -> None:
+        """Wait until the one before stands in the queue; without a checkpoint if nobody does."""
+        try:
+            if self.behind is not None:
+                await self.behind.in_line.wait()
+        finally:
+            self.behind = None
+            self.in_line.set()
 
     def begun(self, run: Run) -> None:
         """The run has begun."""

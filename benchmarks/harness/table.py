@@ -10,7 +10,18 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent.parent
-PROGRAMS = ("iteration", "growth", "parallel", "many_agents", "ask", "startup", "agents", "http_turn", "http_many")
+PROGRAMS = (
+    "iteration",
+    "growth",
+    "parallel",
+    "many_agents",
+    "ask",
+    "startup",
+    "agents",
+    "http_turn",
+    "http_many",
+    "gateway",
+)
 HEAD = """# Results
 
 Made by `python -m benchmarks.harness.table`; what is measured and how is told in [README.md](README.md). Only ratios carry

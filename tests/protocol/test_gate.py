@@ -279,3 +279,19 @@ def test_an_outcome_that_is_none_is_refused() -> None:
 
     assert DecisionReply("not_found", "q2") == table.decide("q2", APPROVE, "me")
     assert 1 == len(table.pending())
+
+
+def test_the_number_of_a_resolution() -> None:
+    """It is known once its event is out, and goes with the resolution when that is forgotten."""
+    table = RequestTable(clock=lambda: 0.0, keep=1)
+    numbers = []
+    for name in ("q1", "q2"):
+        table.open(question(name), None, lambda _resolution: None)
+        table.note_number(name, 6)  # it is open still: there is none
+        table.end(name, "cancelled")
+        numbers.append(table.number(name))
+        table.note_number(name, 7)
+        numbers.append(table.number(name))
+
+    assert [None, 7, None, 7] == numbers
+    assert [None, 7] == [table.number(name) for name in ("q1", "q2")]

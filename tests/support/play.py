@@ -103,7 +103,8 @@ class Stage:
         async with self.run(agent, prompt, **options) as run, trio.open_nursery() as nursery:
             if act is not None:
                 nursery.start_soon(act, run)
-            return await _played(agent, run, before)
+            played = await _played(agent, run, before)
+        return played
 
     async def see(self, agent: Agent, run: Run) -> Played:
         """See a run to its end that somebody else has just started."""

@@ -361,7 +361,7 @@ class TestEnds:
             with contextlib.suppress(trio_websocket.ConnectionClosed):
                 while True:
                     await client.read()
-                    await trio.sleep(0.01)
+                    await trio.sleep(0.05)
             closed = client.socket.closed
 
             assert closed is not None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +14,7 @@ import trio.testing
 
 from actors.agent import Agent
 from actors.gateway import Pace
-from actors.gateway._pace import CommandRate
+from actors.gateway._pace import CommandRate, Window
 from actors.gateway._session import Leave
 from protocol.events import ContentDelta, StepFinished, ToolFinished
 from protocol.usage import NO_USAGE
@@ -83,6 +85,15 @@ class TestCommands:
                 rate.wait_seconds(number * 0.08)
 
 
+class Passes(trio.abc.Instrument):
+    """Counts how often the scheduler has gone round."""
+
+    count = 0
+
+    def after_io_wait(self, timeout: float) -> None:
+        self.count += 1
+
+
 class TestWindow:
     async def test_what_comes_together_is_sent_together(self, autojump_clock: Clock) -> None:
         """One frame in a window, whatever it holds; the first word comes at once."""
@@ -110,6 +121,26 @@ class TestWindow:
         assert 300 == len(client.events(agent.id))
         assert frames == pytest.approx(0.3 / WINDOW, rel=0.15)
         assert arrived[0] - began < 0.001
+
+    async def test_writers_go_on_in_groups(self, autojump_clock: Clock) -> None:
+        """All in one window, and between two groups of them everybody else has a turn."""
+        window, passes = Window(WINDOW), Passes()
+        woken: list[tuple[float, int]] = []
+
+        async def wait(*, first: bool) -> None:
+            await (window.turn() if first else window.wait())
+            woken.append((round(trio.current_time(), 6), passes.count))
+
+        trio.lowlevel.add_instrument(passes)
+        async with trio.open_nursery() as nursery:
+            for number in range(200):
+                nursery.start_soon(functools.partial(wait, first=number % 2 == 0))
+        trio.lowlevel.remove_instrument(passes)
+        sizes = Counter(woken)
+
+        assert {0.0, WINDOW} == {at for at, _ in woken}
+        assert max(sizes.values()) <= 51  # a group, and the one that woke it
+        assert 4 == len(sizes)
 
     async def test_many_agents_make_one_frame(self, autojump_clock: Clock) -> None:
         """An array of messages, each of one agent."""
