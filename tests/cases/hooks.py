@@ -92,7 +92,7 @@ def _bounds_an_argument(_kept: Kept, told: re.Match[str]) -> Hook:
             if told[3]:
                 nursery.start_soon(_change_soon, arguments, told[1], int(told[3]))
             came = await proceed(arguments)
-        return came
+        return came  # noqa: RET504  not inside the nursery
 
     return "around_tool", around_tool
 

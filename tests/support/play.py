@@ -104,7 +104,7 @@ class Stage:
             if act is not None:
                 nursery.start_soon(act, run)
             played = await _played(agent, run, before)
-        return played
+        return played  # noqa: RET504  not inside the nursery
 
     async def see(self, agent: Agent, run: Run) -> Played:
         """See a run to its end that somebody else has just started."""
