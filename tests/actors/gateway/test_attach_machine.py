@@ -21,7 +21,7 @@ from .cast import asker, parent, payer
 from .wired import Client, Hall, RefusedError, open_hall
 
 EXPIRES = 30
-LONG = os.environ.get("ONWARD_LONG") is not None
+LONG = os.environ.get("ONWARD_SWEEP") == "full"
 FILTERS: list[dict[str, Any]] = [
     {},
     {},
