@@ -171,12 +171,16 @@ class Runtime:
         finally:
             self._actors -= 1
 
+    def close(self) -> None:
+        """Take no new agents."""
+        self._closed = True
+
     async def stop(self, *, grace_seconds: float) -> None:
         """Take no new agents; end all runs at their next boundary, waiting up to `grace_seconds` for them.
 
         Leaving `open_runtime()` does this, and then cancels what still goes on.
         """
-        self._closed = True
+        self.close()
         agents = list(self._agents.values())
         for agent in agents:
             agent.stop("the runtime is being closed")
@@ -221,6 +225,8 @@ async def open_runtime(
                 failure = error
             else:
                 await runtime.stop(grace_seconds=stop_grace_seconds)
+            finally:
+                runtime.close()
             nursery.cancel_scope.cancel("the runtime is closed")
     except BaseExceptionGroup as group:
         if failure is None:

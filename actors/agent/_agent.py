@@ -229,6 +229,7 @@ class Agent:
         with contextlib.ExitStack() as undo:
             undo.callback(self._turn.release_on_behalf_of, owner)
             if self._nursery is None or self._stop_reason is not None:
+                await trio.lowlevel.checkpoint_if_cancelled()  # whoever is cancelled with the agent is told that
                 raise self._refusal()
             if prompt is None and self._history.partial is None:
                 raise SpecError("there is no answer to continue: the conversation does not end with a partial one")
@@ -298,13 +299,15 @@ class Agent:
                 self._nursery = nursery
                 self._stream.append(AgentSpawned(agent=self.id, name=self.name))
                 self.hosted.set()
-                await self._stopping.wait()
+                try:
+                    await self._stopping.wait()
+                finally:
+                    self._nursery = None  # before it closes: whoever comes now is refused
         except* Exception as group:  # noqa: BLE001  the boundary of an agent
             self._stop_reason = "it crashed"
             error = ErrorInfo("agent_crashed", "; ".join(f"{type(e).__name__}: {e}" for e in group.exceptions)[:2000])
             self._stream.append(AgentFailed(agent=self.id, error=error))
         finally:
-            self._nursery = None
             self.hosted.set()
             self._stream.append(AgentStoppedEvent(agent=self.id, reason=self._stop_reason or "its runtime was closed"))
             self._stream.close()
