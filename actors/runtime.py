@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from typing import Any, TypeVar, final
@@ -10,13 +11,25 @@ from typing import Any, TypeVar, final
 import attrs
 import trio
 
-from protocol.errors import AgentStopped, SpecError, SubmissionRefused
+from protocol.errors import AgentStopped, JournalError, SpecError, SubmissionRefused
 from protocol.ledger import Account
+from protocol.records import StoredAgent, StoredEvents
 from protocol.requests import DecisionReply, Response
 from protocol.turns import Message
 
-from .agent import Agent, AgentSpec, Budget, ModelUse, ThreadStatistics, ToolThreads, current_run, submit
-from .journal import Journal, MemoryJournal
+from .agent import (
+    Agent,
+    AgentSpec,
+    Budget,
+    ModelUse,
+    RunContext,
+    ThreadStatistics,
+    ToolThreads,
+    as_fork,
+    current_run,
+    submit,
+)
+from .journal import Journal, MemoryJournal, SQLiteJournal
 from .kit import Actor, Mailbox, Port, Restarts, supervise
 
 __all__ = ("Runtime", "RuntimeStatistics", "open_runtime")
@@ -42,6 +55,7 @@ class Runtime:
     def __init__(
         self,
         nursery: trio.Nursery,
+        home: trio.Nursery,
         journal: Journal,
         tool_threads: int,
         event_log_bytes: int,
@@ -50,6 +64,7 @@ class Runtime:
         budget: Budget | None,
     ) -> None:
         self._nursery = nursery
+        self._home = home
         self._journal = journal
         self._event_log_bytes = event_log_bytes
         self._threads = ToolThreads(trio.CapacityLimiter(tool_threads))
@@ -59,6 +74,7 @@ class Runtime:
         self._models = Counter[int]()
         self._actors = 0
         self._closed = False
+        self._claimed = set[str]()
         self._observers: list[Callable[[Agent], None]] = []
 
     @property
@@ -75,27 +91,61 @@ class Runtime:
         finally:
             self._observers.remove(on_spawn)
 
-    async def spawn(self, spec: AgentSpec, *, messages: Iterable[Message] = ()) -> Agent:
-        """Make an agent. `messages` is a conversation to go on with; it is repaired so that every call has its result.
+    async def spawn(self, spec: AgentSpec, *, messages: Iterable[Message] = (), context: Any = None) -> Agent:
+        """Make an agent; or bring it back, if the runtime's journal holds one of this name that is not here yet.
 
-        Raises `AgentStopped` once the runtime is being closed.
+        `messages` is a conversation that a new agent goes on with; it is repaired so that every call has its result. An agent
+        that is brought back has its own conversation, and goes on by itself with the run that was unfinished
+        (`agent.brought_back`), with `context` in place of what was given to that run. Of several agents of one name, the
+        oldest comes first. One that was stopped by `agent.stop()` is not brought back.
+
+        Raises `AgentStopped` once the runtime is being closed, `JournalError` if the journal cannot be read.
         """
-        agent = self.spawn_soon(spec, messages=messages)
-        try:
-            await agent.hosted.wait()
-        except trio.Cancelled:
-            agent.stop("whoever spawned it did not wait for it")
-            raise
-        return agent
+        spawner = current_run.get()  # a tool, or a hook, of another agent
+        known = self._claim(spec.name) if spawner is None else None
+        stored = None if known is None else await self._journal.load(known, self._event_log_bytes)
+        return await _hosted(self._new(spec, spawner, messages=messages, stored=stored, context=context))
+
+    async def fork(self, spec: AgentSpec, run: str, *, step: int, context: Any = None) -> Agent:
+        """Make a new agent that goes on from where a run stood when its step `step` had ended (steps count from 0).
+
+        Conversation, counters and ledger are as they were then; the run goes on as a new one (`agent.brought_back`), with the
+        settings of `spec`. Where it was the run's last step there is nothing to go on with: run the agent.
+
+        Raises `JournalError` if the journal knows of no such step (any more), or there is no journal.
+        """
+        found = await self._journal.load_step(run, step)
+        if found is None:
+            raise JournalError(f"the journal knows nothing of step {step} of run {run} (any more)")
+        agent = self._new(spec, None, stored=(as_fork(found), StoredEvents(1, [])), context=context)
+        return await _hosted(agent)
 
     def spawn_soon(self, spec: AgentSpec, *, messages: Iterable[Message] = ()) -> Agent:
-        """As `spawn()`, for one who does not wait: the agent takes runs once it is `hosted`, whatever becomes of him.
+        """A new agent, for one who does not wait: it takes runs once it is `hosted`, whatever becomes of him.
 
         Raises `AgentStopped` once the runtime is being closed.
         """
+        return self._new(spec, current_run.get(), messages=messages)
+
+    def _claim(self, name: str) -> str | None:
+        """The agent of that name that is to be brought back."""
+        for known in self._journal.agents():
+            if known.name == name and not known.retired and known.id not in self._claimed:
+                self._claimed.add(known.id)
+                return known.id
+        return None
+
+    def _new(
+        self,
+        spec: AgentSpec,
+        spawner: RunContext | None,
+        *,
+        messages: Iterable[Message] = (),
+        stored: tuple[StoredAgent, StoredEvents] | None = None,
+        context: Any = None,
+    ) -> Agent:
         if self._closed:
             raise AgentStopped("the runtime is being closed and takes no new agents")
-        spawner = current_run.get()  # a tool, or a hook, of another agent
         agent = Agent(
             spec,
             models=ModelUse(self._models, spawner.core.models if spawner is not None else None),
@@ -105,11 +155,14 @@ class Runtime:
             event_log_bytes=self._event_log_bytes,
             messages=messages,
             spawn=self.spawn,
+            is_kept=self._journal.durable and spawner is None,
+            stored=stored,
+            context=context,
         )
         self._agents[agent.id] = agent
         for on_spawn in self._observers:
             on_spawn(agent)
-        self._nursery.start_soon(self._host, agent, name=f"{agent.name}/host")
+        self._home.start_soon(self._host, agent, name=f"{agent.name}/host")
         return agent
 
     async def spawn_actor(
@@ -178,21 +231,37 @@ class Runtime:
     async def stop(self, *, grace_seconds: float) -> None:
         """Take no new agents; end all runs at their next boundary, waiting up to `grace_seconds` for them.
 
+        With a journal they do not end: they stand still there, are written down, and go on when their agents are spawned again.
+
         Leaving `open_runtime()` does this, and then cancels what still goes on.
         """
         self.close()
         agents = list(self._agents.values())
+        if self._journal.durable:
+            for agent in agents:
+                agent.park()
+            with trio.move_on_after(grace_seconds):
+                for agent in agents:
+                    await agent.wait_parked()
+            self.suspend()
+            return
         for agent in agents:
             agent.stop("the runtime is being closed")
         with trio.move_on_after(grace_seconds):
             for agent in agents:
                 await agent.stopped.wait()
 
+    def suspend(self) -> None:
+        """With a journal: write down where all agents stand, now, and let none of them go on."""
+        self.close()
+        for agent in self._agents.values():
+            agent.suspend()
+
 
 @contextlib.asynccontextmanager
 async def open_runtime(
     *,
-    journal: Journal | None = None,
+    journal: str | os.PathLike[str] | Journal | None = None,
     tool_threads: int = 40,
     event_log_bytes: int = 256 * 1024,
     stop_grace_seconds: float = 5.0,
@@ -203,17 +272,40 @@ async def open_runtime(
     On a normal exit, runs that still go on end at their next boundary within `stop_grace_seconds` and are cancelled
     after; on an error they are cancelled at once. A single error of the body leaves the block as itself.
 
+    `journal` is the path of a file, or a `SQLiteJournal(...)`, in which everything is kept that is acknowledged: an agent
+    that is spawned with the name of one in it is brought back, and its unfinished run goes on. Leaving the block suspends runs
+    then. `JournalError` if it cannot be opened; and out of the block, as soon as it cannot be written any more.
+
     `tool_threads` is how many synchronous tools run at a time; `event_log_bytes` is what each agent keeps of its events for
     readers that fall behind (they are told how many they lost). `budget` is what all its agents draw on together; `SpecError` if it is no `Budget`.
     """
     if budget is not None and not isinstance(budget, Budget):
         raise SpecError(f"open_runtime(budget=) must be a Budget(...), or None for none; it is {budget!r}")
+    if journal is None:
+        kept: Journal = MemoryJournal()
+    elif isinstance(journal, (str, os.PathLike)):
+        kept = SQLiteJournal(journal)
+    else:
+        kept = journal
+    async with kept.opened(), _hosting(kept, tool_threads, event_log_bytes, stop_grace_seconds, budget) as runtime:
+        yield runtime
+
+
+@contextlib.asynccontextmanager
+async def _hosting(
+    journal: Journal, tool_threads: int, event_log_bytes: int, stop_grace_seconds: float, budget: Budget | None
+) -> AsyncGenerator[Runtime, None]:
     failure: Exception | SystemExit | KeyboardInterrupt | None = None
     try:
         async with trio.open_nursery() as nursery:
+            home = nursery
+            if journal.durable:
+                nursery.start_soon(journal.serve, nursery.cancel_scope.cancel, name="journal")
+                home = await nursery.start(_home)
             runtime = Runtime(
                 nursery,
-                journal or MemoryJournal(),
+                home,
+                journal,
                 tool_threads,
                 event_log_bytes,
                 close_seconds=stop_grace_seconds,
@@ -227,6 +319,10 @@ async def open_runtime(
                 await runtime.stop(grace_seconds=stop_grace_seconds)
             finally:
                 runtime.close()
+                if journal.durable:
+                    runtime.suspend()
+                    await journal.finish()
+                home.cancel_scope.cancel("the runtime is closed")
             nursery.cancel_scope.cancel("the runtime is closed")
     except BaseExceptionGroup as group:
         if failure is None:
@@ -236,3 +332,20 @@ async def open_runtime(
         ) from None
     if failure is not None:
         raise failure
+
+
+async def _hosted(agent: Agent) -> Agent:
+    try:
+        await agent.hosted.wait()
+    except trio.Cancelled:
+        agent.stop("whoever spawned it did not wait for it")
+        raise
+    return agent
+
+
+async def _home(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    """Where agents live that are written down: what cancels the runtime reaches them only when that has been done."""
+    with trio.CancelScope(shield=True):
+        async with trio.open_nursery() as nursery:
+            task_status.started(nursery)
+            await trio.sleep_forever()

@@ -20,6 +20,7 @@ OnwardError
       ModelServerError                   5xx
     ModelReplyError                    the answer is not what the wire format says
     ContinuationInterrupted            a decode that was being continued broke off; it can be resumed by hand
+  JournalError                       the journal cannot be opened, read or written; what was acknowledged is kept
   PriceUnknown                       the cost is limited, and the model has no price
   SubmissionRefused (ValueError)     results given to a paused run do not answer what it waits for; nothing was taken
   ToolError                          raised by a tool: its text becomes the call's error result
@@ -33,6 +34,7 @@ OnwardError
       HookError                          a hook raised, or returned what it may not
       AnswerRejected                     `check_answer` rejected the answer, and no call is left to ask again
     RunCancelledError                  it was cancelled
+    RunSuspended                       its runtime has stopped; it goes on where its agent is spawned again
     LimitReachedError                  raised by `RunResult.raise_for_limit()` alone: a limit is a result
 """
 
@@ -59,6 +61,7 @@ __all__ = (
     "FailRun",
     "HookError",
     "InvalidDecision",
+    "JournalError",
     "LimitReachedError",
     "MailboxFull",
     "ModelAuthError",
@@ -75,6 +78,7 @@ __all__ = (
     "RunError",
     "RunFailedError",
     "RunOver",
+    "RunSuspended",
     "SpecError",
     "StopConditionError",
     "StopRun",
@@ -272,6 +276,10 @@ class FailRun(OnwardError):
         """Why: `__cause__` of the `RunFailedError`."""
 
 
+class JournalError(OnwardError):
+    """The journal cannot be opened, read or written: the text says why. All that was acknowledged is kept; nothing else is."""
+
+
 class PriceUnknown(OnwardError):
     """A model without a price was to be called although the cost is limited: give `prices` one for it."""
 
@@ -315,6 +323,10 @@ class StopConditionError(RunFailedError):
 
 class RunCancelledError(RunError):
     """The run was cancelled before it came to an end."""
+
+
+class RunSuspended(RunError):
+    """The runtime has stopped, and the run with it. It is no end: spawn its agent with the same journal, and it goes on."""
 
 
 class LimitReachedError(RunError):

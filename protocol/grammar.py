@@ -6,7 +6,7 @@ event, so that no service, however it fails, can put an event after the end, an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -79,10 +79,16 @@ class Grammar:
             return self.phase in _GOING
         return admit(self, event)
 
-    def restore(self, calls: Iterable[str], requests: Iterable[str]) -> None:
-        """Take up a run that was written down: calls that were asked for and not begun, requests that wait."""
-        self._calls.update(dict.fromkeys(calls, "requested"))
+    def restore(self, calls: Mapping[str, CallState], requests: Iterable[str], *, phase: RunPhase = "new") -> None:
+        """Take up a run that was written down: the calls without an end, requests that wait."""
+        self.phase = phase
+        self._calls.update(calls)
         self._requests.update(dict.fromkeys(requests))
+
+    @property
+    def calls(self) -> Mapping[str, CallState]:
+        """The calls that have no end yet, and where they stand."""
+        return self._calls
 
     @property
     def open_calls(self) -> dict[str, bool]:

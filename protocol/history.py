@@ -25,6 +25,8 @@ class History:
     _messages: list[Message] = attrs.field(factory=list[Message])
     _ids: set[str] = attrs.field(factory=set[str])
     _checked: int = 0
+    taken_back: int = 0
+    """How often `take_partial` took a message back: who writes the history down begins anew."""
 
     @classmethod
     def load(cls, messages: Iterable[Message]) -> History:
@@ -83,6 +85,7 @@ class History:
         """
         if self.partial is not None:
             self._messages = self._messages[:-1]
+            self.taken_back += 1
             self._checked = min(self._checked, len(self._messages))
 
     def check(self) -> None:

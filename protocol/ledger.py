@@ -18,7 +18,7 @@ import attrs
 import msgspec
 
 from .limits import LimitName, Limits, LimitState
-from .spending import Books, Spending
+from .spending import AccountFacts, Books, Spending
 from .stopwatch import Stopwatch
 from .usage import Usage
 
@@ -210,6 +210,46 @@ class Account:
     def open_reservations(self) -> tuple[int, ...]:
         """The numbers that are neither settled nor released."""
         return tuple(sorted(self._open))
+
+    # ------------------------------------------------------------ written down
+
+    def facts(self) -> AccountFacts:
+        """What is written down of this account."""
+        books, watch = self.books, self.stopwatch
+        return AccountFacts(
+            self.limits,
+            self.llm_calls,
+            self.tool_calls,
+            books.tally.total(),
+            books.charged_tokens,
+            books.charged_cost,
+            books.known_cost,
+            books.cost_is_known,
+            books.estimated_tokens,
+            books.estimated_cost,
+            {number: (one.tokens, one.cost) for number, one in self._open.items()},
+            self._last_number,
+            self.holds_final_call,
+            watch.used if watch is not None else 0.0,
+        )
+
+    def take_up(self, facts: AccountFacts, *, alone: bool) -> None:
+        """Go on where an account of the same place stood when it was written down.
+
+        The accounts above get what it had used, unless it is not `alone`: then those above it are taken up too, and have it.
+        """
+        self.limits, self.holds_final_call = facts.limits, facts.holds_final_call
+        for account in self.chain if alone else (self,):
+            account.llm_calls += facts.llm_calls
+            account.tool_calls += facts.tool_calls
+            account.books.merge(facts)
+        self._last_number = facts.last_number
+        for number, (tokens, cost) in facts.open.items():
+            self._open[number] = _Reservation("held", tokens, cost) if tokens or cost else _OPEN
+            for account in self.chain:
+                account.books.hold(tokens, cost)
+        if self.stopwatch is not None:
+            self.stopwatch.take_up(facts.limits.wall_clock_seconds or self.stopwatch.limit, facts.work_seconds)
 
     # ------------------------------------------------------------ tool bodies
 

@@ -8,7 +8,7 @@ is a journal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias, get_args, overload
 
 import attrs
@@ -149,12 +149,27 @@ class RequestTable:
         on_close: Callable[[Any], None],
         *,
         check_arguments: Callable[[Mapping[str, Any]], object] = _any_arguments,
-    ) -> None:
+    ) -> float | None:
         """Enter a request; `on_close` is called once, with its resolution, when that is durable.
 
-        `check_arguments` raises `InvalidDecision` for edited arguments that the tool would not take.
+        `check_arguments` raises `InvalidDecision` for edited arguments that the tool would not take. Returns the deadline
+        that holds: a request that is open already, as one that was written down is, keeps the one it has.
         """
+        before = self._open.get(request.request)
+        if before is not None:
+            deadline = before.deadline
         self._open[request.request] = _Entry(request, deadline, on_close, check_arguments)
+        return deadline
+
+    @property
+    def closed(self) -> tuple[Resolution, ...]:
+        """How requests were closed, oldest first."""
+        return tuple(self._closed.values())
+
+    def take_up(self, closed: Iterable[Resolution]) -> None:
+        """Know of requests that were closed before the process began."""
+        self._closed.update((resolution.request, resolution) for resolution in closed)
+        self._forget()
 
     def decide(self, request: str, response: Response, by: str | None) -> DecisionReply:
         """Decide in somebody's name; a grant is cut to what the request allows.
@@ -236,8 +251,11 @@ class RequestTable:
             raise InvalidDecision(f"{resolution.outcome!r} is no end of a request")
         del self._open[resolution.request]
         self._closed[resolution.request] = resolution
+        self._forget()
+        self.commit(resolution, lambda: entry.on_close(resolution))
+
+    def _forget(self) -> None:
         while len(self._closed) > self.keep:
             oldest = next(iter(self._closed))
             del self._closed[oldest]
             self._numbers.pop(oldest, None)
-        self.commit(resolution, lambda: entry.on_close(resolution))

@@ -6,7 +6,7 @@ tools of that turn. That guard is the whole of re-entry.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 import msgspec
@@ -21,6 +21,7 @@ from .usage import Usage
 
 __all__ = (
     "NOTHING_KEPT",
+    "Asked",
     "Cancelled",
     "Failed",
     "FinalCall",
@@ -121,8 +122,16 @@ RunEnd: TypeAlias = Finished | Failed | Cancelled
 """How a run ends."""
 
 
-@attrs.define
-class RunState:
+@attrs.frozen
+class Asked:
+    """A request for the approval of a call."""
+
+    request: str
+    digest: str
+    """Of what was shown: the answer binds exactly that."""
+
+
+class RunState(msgspec.Struct, omit_defaults=True):
     """Where a run stands. Everything in it encodes as JSON and decodes again."""
 
     run: str
@@ -146,15 +155,19 @@ class RunState:
     """The call that is reserved and neither settled nor released; 0: none."""
     sent: bool = False
     """Whether the request of that reservation has been handed to the transport."""
+    leaving: bool = False
+    """Whether it may have been, after a crash: written down before the request leaves, so that no call is lost count of."""
     spent: Spending | None = None
     """What the model calls of the step in hand used, once it is known."""
     turn: Turn | None = None
     """Answered by the model and not yet stored."""
     outcome: Outcome | None = None
-    results: dict[str, ToolResult] = attrs.field(factory=dict[str, ToolResult])
+    results: dict[str, ToolResult] = {}
     """Results of the turn's calls so far: the one record that history and events are settled from."""
     counted: bool = False
     """Whether this turn has been counted as a round."""
+    entering: list[str] = []
+    """Calls whose body may have been entered, after a crash: written down before it is, so that none is run twice."""
     uncontinued: LimitState | None = None
     """The limit that kept this turn, which was cut, from being continued (B1)."""
     resumed: AssistantMessage | None = None
@@ -165,8 +178,12 @@ class RunState:
     """The gate's answer to this turn."""
     open_request: str | None = None
     """The gate's question that waits for an answer."""
-    approvals: dict[str, str] = attrs.field(factory=dict[str, str])
+    approvals: dict[str, Asked] = {}
     """The requests for approval of this turn's calls, by call: asked again under the same id after a restart."""
+    stored: Literal["answer", "final", "turn"] | None = None
+    """The turn in hand has been stored, and what follows upon it is not over: its hooks and conditions. What it was."""
+    closing: Finished | None = None
+    """How the run ends, if its final answer is not rejected."""
     pause: Pause | None = None
     """The calls of this turn that wait for the caller."""
     overrun: LimitState | None = None
@@ -188,14 +205,14 @@ class RunState:
     """The agent's own forced tool choice has been obeyed."""
     final: FinalCall | None = None
     final_calls: int = 0
-    unfinalized: set[LimitName] = attrs.field(factory=set[LimitName])
+    unfinalized: set[LimitName] = set()
     """Limits whose instruction function failed: the run goes on as if their finalization were off."""
-    shown: list[str] = attrs.field(factory=list[str])
+    shown: list[str] = []
     """The visible text of the turn in flight, as far as it has been shown; of a stored answer that goes on, what is new."""
-    texts: list[str] = attrs.field(factory=list[str])
+    texts: list[str] = []
     """The visible text of every turn."""
-    steps: list[StepResult] = attrs.field(factory=list[StepResult])
-    steering: list[QueuedMessage] = attrs.field(factory=list[QueuedMessage])
+    steps: list[StepResult] = []
+    steering: list[QueuedMessage] = []
     stop_requested: str | None = None
     """The caller's reason to stop at the next boundary."""
     context_tokens: int | None = None

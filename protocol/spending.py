@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from .usage import Tally, Usage
+from .limits import Limits
+from .usage import NO_USAGE, Tally, Usage
 
-__all__ = ("Books", "Spending")
+__all__ = ("AccountFacts", "Books", "Spending")
 
 
 class Spending(msgspec.Struct, frozen=True, gc=False):
@@ -86,3 +87,35 @@ class Books:
         """Hold amounts for a call in flight; negative ones give them back."""
         self.held_tokens += tokens
         self.held_cost += cost
+
+    def merge(self, facts: AccountFacts) -> None:
+        """Add what another account's books held when they were written down."""
+        self.tally.add(facts.usage)
+        self.charged_tokens += facts.charged_tokens
+        self.charged_cost += facts.charged_cost
+        self.known_cost += facts.known_cost
+        self.cost_is_known = self.cost_is_known and facts.cost_is_known
+        self.estimated_tokens += facts.estimated_tokens
+        self.estimated_cost += facts.estimated_cost
+
+
+class AccountFacts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """An account as it is written down. What is held is not in the sums: it stands with its reservation."""
+
+    limits: Limits
+    """As decisions have extended them."""
+    llm_calls: int = 0
+    tool_calls: int = 0
+    usage: Usage = NO_USAGE
+    charged_tokens: int = 0
+    charged_cost: float = 0.0
+    known_cost: float = 0.0
+    cost_is_known: bool = True
+    estimated_tokens: int = 0
+    estimated_cost: float = 0.0
+    open: dict[int, tuple[int, float]] = {}
+    """Reservations that are neither settled nor released: tokens and US dollars held for each."""
+    last_number: int = 0
+    holds_final_call: bool = False
+    work_seconds: float = 0.0
+    """Counted against `wall_clock_seconds`."""

@@ -61,6 +61,11 @@ class Stopwatch:
         if not self._working:
             self._tell()
 
+    def take_up(self, limit: float, used: float) -> None:
+        """Go on from a limit and seconds of work that were written down."""
+        self.limit, self._used = limit, used
+        self._tell()
+
     def extend(self, seconds: float) -> None:
         """Raise the limit."""
         self.limit += seconds

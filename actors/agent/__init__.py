@@ -1,6 +1,7 @@
 """Agents and their runs: the driver and the four services of each."""
 
-from ._agent import Agent, AgentStatistics
+from ._agent import Agent
+from ._agent_statistics import AgentStatistics
 from ._budgets import Budget
 from ._context import RunContext, current_run
 from ._core import RunCore
@@ -9,6 +10,7 @@ from ._helper import ask_model
 from ._hooks import CallConfig, PendingTool, StepOverrides, StepState
 from ._manual import Loop, append_exchange, evaluate_stop, execute_tools, generate_step, should_continue
 from ._models import ModelUse
+from ._opening import as_fork
 from ._policies import Approval, Continuation, Remote, always, never, remote, up_to, within
 from ._run import Run, RunStatistics
 from ._spec import AgentSpec
@@ -44,6 +46,7 @@ __all__ = (
     "ToolThreads",
     "always",
     "append_exchange",
+    "as_fork",
     "ask_agent",
     "ask_model",
     "background_agent",

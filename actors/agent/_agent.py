@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, final
 
 import trio
 
-from protocol.errors import AgentBusy, AgentStopped, SpecError
+from protocol.errors import AgentStopped, SpecError
 from protocol.events import AgentFailed, AgentSpawned, ErrorInfo
 from protocol.events import AgentStopped as AgentStoppedEvent
-from protocol.history import History
 from protocol.ids import new_id
 from protocol.ledger import Account
 from protocol.limits import Limits
+from protocol.records import RunFacts, StoredAgent, StoredEvents
 from protocol.requests import RequestTable
 from protocol.run import RunState
 from protocol.stop import StopCondition
@@ -25,23 +26,24 @@ from protocol.turns import Message
 from ..eventlog import EventReader, EventStream, RunLog
 from ..journal import Journal
 from ._agent_statistics import AgentStatistics
-from ._budgets import check_prices
-from ._context import RunContext, current_activity, current_run
+from ._context import RunContext, context_of, current_activity, current_run
 from ._core import RunCore
 from ._driver import drive
+from ._ground import lay_ground
+from ._launch import Launched, launch
 from ._manual import LoopFunction, driver_of
 from ._models import ModelUse
-from ._observed import tell_end
+from ._opening import core_of, open_core, own_settings, take_up
+from ._park import suspend, wait_parked
 from ._policies import Continuation
 from ._run import Run
-from ._spec import AgentSpec, stop_conditions
-from ._star import Drive, run_star, watch_over
+from ._spec import AgentSpec
+from ._star import Drive
 from ._starting import IfBusy, Starting
 from ._threads import ToolThreads
+from ._turn import take_turn
 
 __all__ = ("Agent", "AgentStatistics")
-
-MAX_QUEUED_RUNS = 64
 
 
 @final
@@ -59,30 +61,46 @@ class Agent:
         event_log_bytes: int = 256 * 1024,
         messages: Iterable[Message] = (),
         spawn: Callable[[AgentSpec], Awaitable[Agent]] | None = None,
+        is_kept: bool = False,
+        stored: tuple[StoredAgent, StoredEvents] | None = None,
+        context: Any = None,
     ) -> None:
-        self.id = new_id("agent")
+        found = None if stored is None else stored[0]
+        self.id = new_id("agent") if found is None else found.id
         """Unique in the process and across restarts."""
         self.spec = spec
-        self._journal = journal
         self._threads = threads
         self._account = account
         self.models = models
         """The runtime's own: the models that the agent has asked."""
         models.hold(spec.model)
         self._spawn = spawn
-        self._history = History.load(messages)
-        self._stream = EventStream(self.id, journal=journal, max_bytes=event_log_bytes)
-        self._requests = RequestTable(clock=trio.current_time)
+        self._ground, self._stream = lay_ground(
+            journal,
+            models,
+            self.id,
+            spec.name,
+            messages=messages,
+            event_log_bytes=event_log_bytes,
+            is_kept=is_kept,
+            stored=stored,
+        )
+        self._history, self._requests = self._ground.history, self._ground.requests
+        self._keeper = self._ground.keepers[0] if is_kept else None
         self._turn = trio.CapacityLimiter(1)
         self._promised: Starting | None = None
         self._core: RunCore | None = None
         self._nursery: trio.Nursery | None = None
         self._stop_reason: str | None = None
+        self._is_retired = False
         self._stopping = trio.Event()
         self.hosted = trio.Event()
         """Set when the agent's host runs: it takes runs from then on."""
         self.stopped = trio.Event()
         """Set when the agent's host has ended."""
+        self._brought_back: Run | None = None
+        self._unfinished = None if found is None else found.run
+        self._context = context
 
     def __repr__(self) -> str:
         return f"<Agent {self.spec.name} {self.id}>"
@@ -224,7 +242,7 @@ class Agent:
         if if_busy not in {"refuse", "queue"}:
             raise SpecError(f"if_busy must be 'refuse' or 'queue'; it is {if_busy!r}")
         owner = object()
-        await self._take_turn(owner, if_busy)
+        await take_turn(self._turn, owner, self.name, if_busy)
         caller, activity = current_run.get(), current_activity.get()
         with contextlib.ExitStack() as undo:
             undo.callback(self._turn.release_on_behalf_of, owner)
@@ -233,24 +251,18 @@ class Agent:
                 raise self._refusal()
             if prompt is None and self._history.partial is None:
                 raise SpecError("there is no answer to continue: the conversation does not end with a partial one")
-            core, stream = self._make_core(spec, prompt or "", context, caller, activity)
+            core, stream = self._open_core(spec, prompt or "", context, caller, activity)
             undo.pop_all()
         core.state.custom_data = custom_data
         core.state.resumed = self._history.partial if prompt is None else None
+        core.own = own_settings(spec, self.spec, context, is_own_loop=driver is not drive)
         before = stream.end
-        self._core = core
+        self._take_in_hand(core)
         core.start()
         if activity is not None:
             core.starter = activity
             activity.delegate()
-        # From the caller's task, so that the run, its tools and its spans see the caller's context variables.
-        tokens = current_run.set(self._context_of(core, stream)), current_activity.set(core.activity)
-        try:
-            self._nursery.start_soon(self._serve, core, owner, driver, name=f"{self.name}/{core.state.run}")
-            self._nursery.start_soon(watch_over, core, spec.cancel_grace_seconds, name=f"{self.name}/watchdog")
-        finally:
-            current_run.reset(tokens[0])
-            current_activity.reset(tokens[1])
+        self._launch(self._nursery, core, stream, owner, driver)
         siblings: list[RunCore] = caller.children if caller is not None else []
         siblings.append(core)
         try:
@@ -264,20 +276,66 @@ class Agent:
                     await core.closed.wait()
             siblings.remove(core)
 
+    def _open_core(
+        self, spec: AgentSpec, prompt: str, context: Any, parent: RunContext | None, activity: Activity | None
+    ) -> tuple[RunCore, EventStream]:
+        path = () if parent is None else (*parent.path, self.name)
+        stream = self._stream if parent is None else parent.stream
+        run, limits = new_id("run"), spec.limits()
+        ground, above = self._ground, self._account
+        if parent is not None:
+            ground, above = ground.under(parent.core), parent.account
+        state = RunState(run, prompt, limits, path, window_max=spec.max_tool_iterations)
+        log = RunLog(stream, run, path)
+        core = open_core(ground, spec, state, log, above=above, activity=activity, context=context)
+        return core, stream
+
+    def _take_in_hand(self, core: RunCore) -> None:
+        self._core = core
+        if self._keeper is not None and not core.path:
+            self._keeper.core = core
+
+    @property
+    def brought_back(self) -> Run | None:
+        """The run that was unfinished when the agent was written down, and goes on by itself; `None` if there was none."""
+        return self._brought_back
+
     @property
     def current(self) -> RunCore | None:
         """The runtime's own: the run in hand."""
         return self._core if self._turn.borrowed_tokens else None
 
     def stop(self, reason: str = "stopped") -> None:
-        """Take no more runs; the one in hand ends at its next boundary. `stopped` is set when all has ended."""
+        """Take no more runs; the one in hand ends at its next boundary. `stopped` is set when all has ended.
+
+        It is for good: a journal does not bring the agent back.
+        """
         if self._stop_reason is None:
             self._stop_reason = reason
+            self._is_retired = True
             self._stopping.set()
             core = self._core
             if core is not None and not core.over.is_set():
                 core.requests_end_as = "agent_ended"
                 core.stop(reason)
+
+    def park(self) -> None:
+        """The runtime's own: let the run in hand stand still where it can be taken up again."""
+        self._stop_reason = self._stop_reason or "its runtime is being closed"
+        if self._core is not None:
+            self._core.parking = True
+
+    async def wait_parked(self) -> None:
+        """The runtime's own: wait until it does, or waits for somebody, or is over."""
+        await wait_parked(self._core)
+
+    def suspend(self) -> None:
+        """The runtime's own: write down what the agent has come to, and stop without an end."""
+        self._stop_reason = self._stop_reason or "its runtime is closed"
+        if self._keeper is not None:
+            self._keeper.seal()
+            suspend(self._core)
+        self._stopping.set()
 
     def statistics(self) -> AgentStatistics:
         """A frozen look at the agent."""
@@ -298,6 +356,8 @@ class Agent:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 self._stream.append(AgentSpawned(agent=self.id, name=self.name))
+                if self._unfinished is not None:
+                    self._bring_back(nursery, self._unfinished)
                 self.hosted.set()
                 try:
                     await self._stopping.wait()
@@ -311,82 +371,27 @@ class Agent:
             self.hosted.set()
             self._stream.append(AgentStoppedEvent(agent=self.id, reason=self._stop_reason or "its runtime was closed"))
             self._stream.close()
+            if self._keeper is not None and self._is_retired:
+                self._keeper.retire()
             self.stopped.set()
 
-    async def _take_turn(self, owner: object, if_busy: IfBusy) -> None:
-        if if_busy == "refuse" or self._turn.statistics().tasks_waiting >= MAX_QUEUED_RUNS:
-            await trio.lowlevel.checkpoint_if_cancelled()
-            try:
-                self._turn.acquire_on_behalf_of_nowait(owner)
-            except trio.WouldBlock:
-                raise AgentBusy(
-                    f"agent {self.name} has a run going on: wait for its end, or use if_busy='queue'"
-                ) from None
-            finally:
-                await trio.lowlevel.cancel_shielded_checkpoint()
-        else:
-            await self._turn.acquire_on_behalf_of(owner)
+    def _bring_back(self, nursery: trio.Nursery, facts: RunFacts) -> None:
+        """Go on with the run that was unfinished when the agent was written down."""
+        owner = object()
+        self._turn.acquire_on_behalf_of_nowait(owner)
+        core = core_of(self._ground, facts, self.spec, self._stream, above=self._account, context=self._context)
+        self._brought_back = Run(core, self._stream, self._stream.end)
+        self._take_in_hand(core)
+        take_up(core, facts)
+        self._launch(nursery, core, self._stream, owner, drive)
 
-    def _make_core(
-        self, spec: AgentSpec, prompt: str, context: Any, parent: RunContext | None, activity: Activity | None
-    ) -> tuple[RunCore, EventStream]:
-        path = () if parent is None else (*parent.path, self.name)
-        stream = self._stream if parent is None else parent.stream
-        run = new_id("run")
-        limits = spec.limits()
-        parents = [self._account if parent is None else parent.account]
-        if spec.budget is not None:
-            parents.append(spec.budget.account)
-        account = Account(
-            run,
-            limits,
-            tuple(parents),
-            clock=trio.current_time,
-            holds_final_call=spec.llm_call_limit_finalization is not None,
+    def _launch(self, nursery: trio.Nursery, core: RunCore, stream: EventStream, owner: object, driver: Drive) -> None:
+        context = context_of(core, stream, self._spawn)
+        launch(
+            nursery,
+            Launched(core, context, self.id, driver, self._threads),
+            partial(self._turn.release_on_behalf_of, owner),
         )
-        if account.limits_cost:
-            check_prices(1.0, spec.prices, spec.model.name)
-        watches = [above.stopwatch for above in account.chain if above.stopwatch is not None]
-        if activity is not None:
-            watches += [watch for watch in activity.watches if watch not in watches]
-        core = RunCore(
-            spec=spec,
-            state=RunState(run, prompt, limits, path, window_max=spec.max_tool_iterations),
-            log=RunLog(stream, run, path),
-            history=self._history,
-            account=account,
-            requests=self._requests if parent is None else parent.requests,
-            journal=self._journal,
-            conditions=stop_conditions(spec),
-            activity=Activity(tuple(watches)),
-            models=self.models,
-            context=context,
-        )
-        return core, stream
-
-    def _context_of(self, core: RunCore, stream: EventStream) -> RunContext:
-        return RunContext(
-            core.run,
-            core.path,
-            core.account,
-            stream,
-            core.requests,
-            core.scope.deadline,
-            core.children,
-            core,
-            self._spawn,
-        )
-
-    async def _serve(self, core: RunCore, owner: object, driver: Drive) -> None:
-        try:
-            await run_star(core, self._threads, driver)
-        finally:
-            if core.spec.on_run_end is not None:
-                # The hook's own bound is shorter: that it was too slow is told.
-                with trio.move_on_after(core.spec.callback_timeout_seconds + 1, shield=True):
-                    await tell_end(core, self._stream, self.id)
-            core.closed.set()
-            self._turn.release_on_behalf_of(owner)
 
 
 def _check_prompt(prompt: str) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 import attrs
 
 from ._core import RunCore
+from ._park import waits
 
 __all__ = ("AgentStatistics",)
 
@@ -44,7 +45,6 @@ class AgentStatistics:
         if is_stopped:
             state = "stopped"
         elif core is not None:
-            waits = core.log.grammar.open_requests or core.state.pause
-            state = "waiting" if waits else "running"
+            state = "waiting" if waits(core) else "running"
         run = core.state.run if core is not None else None
         return cls(agent, name, state, run, queued_runs, messages, open_requests, events)

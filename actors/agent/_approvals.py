@@ -10,6 +10,7 @@ from protocol.codec import digest_of
 from protocol.errors import InvalidDecision
 from protocol.events import ApprovalRequired, ApprovalResolved
 from protocol.ids import new_id
+from protocol.run import Asked
 
 from ..tools import ArgumentsInvalid, render_error
 from ._arbiter import ApprovalQuestion, Approvals, ProviderFault
@@ -78,16 +79,21 @@ def _request_of(core: RunCore, item: Ready) -> ApprovalRequired:
     ):
         seconds = provider.timeout_seconds
     call = item.call
-    request = core.state.approvals.setdefault(call.id, new_id("q"))
+    digest = digest_of((core.run, call.id, call.name, item.shown))
+    asked = core.state.approvals.get(call.id)
+    if asked is None or asked.digest != digest:  # an answer binds what was shown: other arguments are another question
+        if asked is not None:
+            core.requests.end(asked.request, "cancelled")
+        asked = core.state.approvals[call.id] = Asked(new_id("q"), digest)
     return ApprovalRequired(
         run=core.run,
         agent_path=core.path,
-        request=request,
+        request=asked.request,
         call=call.id,
         name=call.name,
         arguments=copy.deepcopy(item.shown),  # whoever is asked may change its copy; what was shown is what runs
         expires_in_seconds=seconds,
-        digest=digest_of((core.run, call.id, call.name, item.shown)),
+        digest=digest,
     )
 
 
@@ -102,7 +108,6 @@ def _check_of(item: Ready) -> Callable[[Mapping[str, Any]], None]:
 
 
 def _settle(core: RunCore, item: Ready, resolution: ApprovalResolved) -> None:
-    core.state.approvals.pop(item.call.id, None)
     match resolution.outcome:
         case "approved":
             pass

@@ -31,6 +31,9 @@ __all__ = ("ApprovalQuestion", "Approvals", "Arbiter", "ArbiterAsk", "ProviderFa
 
 logger = logging.getLogger("onward")
 
+KEEP_SECONDS = 30.0
+"""How often the time that is left to an open request is written down."""
+
 
 class ProviderFault(Exception):
     """The provider raised, or did not answer with a response; the cause is chained."""
@@ -94,7 +97,10 @@ class Arbiter:
     def _ask_gate(self, question: Question, nursery: trio.Nursery) -> None:
         core, request = self.core, question.request
         one = _Open(request, question.provider, _deadline(request), question.reply.set, question.reply.fail)
-        core.requests.open(request, one.deadline, partial(self._closed, one))
+        if (standing := core.requests.resolution(request.request)) is not None:  # decided before a restart
+            _answer(one, standing)
+            return
+        one.deadline = core.requests.open(request, one.deadline, partial(self._closed, one))
         if request.request not in core.log.grammar.open_requests:  # a restored question has been asked already
             core.reach(request.limit)
             core.log.emit(request)
@@ -116,8 +122,11 @@ class Arbiter:
         for question in approvals.questions:
             request = question.request
             one = _Open(request, approvals.provider, _deadline(request), resolved, approvals.reply.fail)
+            if (standing := core.requests.resolution(request.request)) is not None:
+                _answer(one, standing)
+                continue
             opened.append(one)
-            core.requests.open(
+            one.deadline = core.requests.open(
                 request, one.deadline, partial(self._closed, one), check_arguments=question.check_arguments
             )
             if request.request not in core.log.grammar.open_requests:
@@ -179,8 +188,24 @@ class Arbiter:
         logger.warning("%s provider of agent %s failed after its request was closed", kind, self.core.spec.name)
 
     async def _expire(self, request: str, deadline: float) -> None:
+        if (
+            self.core.journal.durable
+        ):  # the time that is left is written down now and then, as a crash does not say when
+            while trio.current_time() + KEEP_SECONDS < deadline:
+                await trio.sleep(KEEP_SECONDS)
+                self.core.keep()
         await trio.sleep_until(deadline)
         self.core.requests.expire(request)
+
+
+def _answer(one: _Open, standing: Resolution) -> None:
+    """Bring back an answer that had been given before the process ended."""
+    if standing.outcome == "failed":
+        fault = ProviderFault("the provider failed")
+        fault.__cause__ = RuntimeError("it failed before the process was started again")
+        one.failed(fault)
+    else:
+        one.resolved(standing)
 
 
 def _deadline(request: Request) -> float | None:

@@ -143,6 +143,8 @@ class Around:
         await trio.lowlevel.checkpoint_if_cancelled()
         if self.body.batch.cancel_called:  # also where the hook is shielded
             raise CallNotRun("the call may not run")
+        if self.body.core.journal.durable:
+            await self.body.announce()
         self._entered = True
         self.body.enter()
         self._activity.wait()

@@ -56,11 +56,20 @@ class Body:
         await trio.lowlevel.checkpoint_if_cancelled()
         status: ToolStatus = "interrupted"
         text = THREAD_TEXT if self.item.tool.in_thread else INTERRUPTED_TEXT
+        if self.core.journal.durable:
+            await self.announce()
         self.enter()
         try:
             status, text = await self._outcome()
         finally:
             self.record(status, text)
+
+    async def announce(self) -> None:
+        """Have it on disk that the body may be entered, if that was not written with the others that start together."""
+        entering = self.core.state.entering
+        if self.item.call.id not in entering:
+            entering.append(self.item.call.id)
+            await self.core.barrier()
 
     def enter(self) -> None:
         """Count the body, and say that it is entered."""

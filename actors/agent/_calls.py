@@ -14,6 +14,7 @@ from ._callbacks import EndRun, failed
 from ._core import RunCore, finish_word
 from ._gate import ask_gate, decline, end_at_limit, stopped_at_gate, store_declined
 from ._handoff import hand_over, set_aside_transfers, take_transfer
+from ._park import park
 from ._resolve import Ready, resolve
 from ._services import Services
 from ._toolbox import EnterTools, RunTools
@@ -30,6 +31,8 @@ CUT_TEXT = (
 async def answer_calls(core: RunCore, services: Services) -> RunEnd | None:
     """Give every call of the turn in hand its result: the gate or the limit first, then the tools. Raises `EndRun`."""
     state = core.state
+    if core.parking:
+        await park(core)
     if state.decision is None and not state.counted and state.window_is_full():
         end = await at_full_window(core, services)
         if end is not None:
@@ -136,7 +139,10 @@ async def _run_bodies(core: RunCore, services: Services, bodies: list[Ready], *,
         return
     core.bodies_allowed += granted
     if core.journal.durable:
-        await core.journal.flushed()
+        if core.parking:
+            await park(core)
+        core.state.entering += [item.call.id for item in bodies[: core.acting.max_parallel_tools]]
+        await core.barrier()
     _raise_failure(core)
     core.activity.wait()
     try:

@@ -86,6 +86,7 @@ def book(core: RunCore, turn: Turn, model: str) -> None:
     state.spent = spending_of(core, turn.usage, turn, model, core.estimate)
     core.account.settle(state.reservation, state.spent)
     state.reservation = 0
+    state.leaving = False
 
 
 def settle_ledger(core: RunCore) -> None:
@@ -97,3 +98,4 @@ def settle_ledger(core: RunCore) -> None:
         else:
             core.account.release(number)
     state.reservation = 0
+    state.leaving = False

@@ -18,7 +18,7 @@ from protocol.stopwatch import Activity
 
 from ..eventlog import EventStream
 
-__all__ = ("RunContext", "current_activity", "current_run")
+__all__ = ("RunContext", "context_of", "current_activity", "current_run")
 
 
 @attrs.frozen(eq=False)
@@ -47,3 +47,10 @@ current_run = _current
 _activity: contextvars.ContextVar[Activity | None] = contextvars.ContextVar("current_activity", default=None)
 current_activity = _activity
 """What the present task is a part of, where somebody measures its time: the body of a tool call, or a run."""
+
+
+def context_of(core: Any, stream: EventStream, spawn: Callable[[Any], Awaitable[Any]] | None) -> RunContext:
+    """What a run hands down."""
+    return RunContext(
+        core.run, core.path, core.account, stream, core.requests, core.scope.deadline, core.children, core, spawn
+    )

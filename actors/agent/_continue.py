@@ -110,7 +110,8 @@ async def _reserved(core: RunCore, services: Services, request: ModelRequest, mo
         core.offered, state.offered = {}, ()
     state.uncontinued = hold(core, request, model)
     if state.uncontinued is None and core.journal.durable:
-        await core.journal.flushed()
+        state.leaving = True
+        await core.barrier()
     return request if state.uncontinued is None else None
 
 

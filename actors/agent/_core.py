@@ -9,11 +9,13 @@ import trio
 
 from protocol.estimate import Estimator
 from protocol.events import LimitReached, RunResumed, RunStarted, StepFinished, ToolFinished, Warned
+from protocol.grammar import CallState
 from protocol.history import History
 from protocol.ledger import Account
-from protocol.limits import LimitState
+from protocol.limits import Limits, LimitState
 from protocol.model import ToolDefinition
 from protocol.normalise import Arguments, parse_arguments
+from protocol.records import RunFacts
 from protocol.requests import Ended, RequestTable
 from protocol.result import RunResult, StepResult
 from protocol.run import RunEnd, RunState, result_of
@@ -39,6 +41,7 @@ from ..tools import Tool
 from ._charges import settle_ledger
 from ._hooks import StepOverrides
 from ._hops import HopInFlight
+from ._keeper import Keeper
 from ._models import ModelUse
 from ._spec import AgentSpec
 
@@ -60,6 +63,10 @@ class RunCore:
     conditions: tuple[StopCondition, ...]
     activity: Activity
     """Whether the run works, or waits for somebody."""
+    keepers: tuple[Keeper, ...] = ()
+    """Who writes it down: its root's, and its own agent's."""
+    own: tuple[str, ...] = ()
+    """What was given for this run alone and cannot be written down."""
     starter: Activity | None = None
     """What started the run and counts as this one's work until it is over: the body of a tool call, or a run's hook."""
     models: ModelUse = attrs.field(factory=ModelUse)
@@ -72,6 +79,8 @@ class RunCore:
     """The acting agent's."""
     offered: dict[str, Tool] = attrs.field(init=False)
     """Those that the request of the turn in hand offered: no other may run (H3)."""
+    given: Limits = attrs.field(init=False)
+    """The limits that the run was started with."""
     run: str = attrs.field(init=False)
     path: tuple[str, ...] = attrs.field(init=False)
     definitions: tuple[ToolDefinition, ...] = attrs.field(init=False)
@@ -135,8 +144,15 @@ class RunCore:
     """Steps that `on_step` has been told of."""
     overrides: StepOverrides | None = None
     """What `run.override_next` set for the next step."""
+    suspended: bool = False
+    """The runtime has stopped, and the run where it stood."""
+    parking: bool = False
+    """It is to be suspended: it stops at its next boundary."""
+    parked: bool = False
+    """It has come there, or is over."""
 
     def __attrs_post_init__(self) -> None:
+        self.given = self.state.limits
         self.run = self.log.run
         self.path = self.log.agent_path
         self.act_as(self.spec)
@@ -191,9 +207,10 @@ class RunCore:
         else:
             self.history.take_partial()
 
-    def resume(self) -> None:
+    def resume(self, facts: RunFacts | None = None) -> None:
         """Take up a run whose state was written down, where `start` would begin one."""
         state = self.state
+        state.sent = state.sent or state.leaving
         acting = self.spec.agent_named(state.acting)
         if acting is not None:
             self.act_as(acting)
@@ -204,10 +221,24 @@ class RunCore:
         else:
             settle_ledger(self)  # a call that was in flight counts if it had been sent; it is made again as a new one
             state.spent = None
-        asked = self.calls if state.final is None else ()
-        requests = [*([state.open_request] if state.open_request is not None else []), *state.approvals.values()]
-        self.log.grammar.restore([call.id for call in asked if call.id not in state.results], requests)
+        if facts is not None:
+            self.log.grammar.restore(facts.calls, [one.request.request for one in facts.asked])
+        else:
+            asked = self.calls if state.final is None else ()
+            calls: dict[str, CallState] = {call.id: "requested" for call in asked if call.id not in state.results}
+            requests = [*([state.open_request] if state.open_request is not None else [])]
+            self.log.grammar.restore(calls, [*requests, *[asked.request for asked in state.approvals.values()]])
         self.log.emit(RunResumed(run=self.run, agent_path=self.path, counters=state.counters(self.account.llm_calls)))
+
+    def keep(self) -> None:
+        """What the run has come to will be in the journal's next commit."""
+        for keeper in self.keepers:
+            keeper.touch()
+
+    async def barrier(self) -> None:
+        """Wait until what the run has come to is on disk. Where there is none, nobody should come here: it costs a step."""
+        self.keep()
+        await self.journal.flushed()
 
     def hold(self, turn: Turn) -> None:
         """Take a turn in hand."""
@@ -222,8 +253,9 @@ class RunCore:
 
     def cancel(self, reason: str) -> None:
         """Cancel the run: its tasks now, the run itself when they have joined or the grace time is over."""
-        if not self.over.is_set() and self.cancel_reason is None:
+        if not self.over.is_set() and self.cancel_reason is None and not self.suspended:
             self.cancel_reason = clean(reason)
+            self.keep()
             self.scope.cancel(reason)
             self.stirred.set()
             for child in self.children:  # at once: before the tool that started it has left its block, it could go on
@@ -233,6 +265,7 @@ class RunCore:
         """End the run at its next boundary; a wait for a decision is cut at once."""
         if self.state.stop_requested is None and not self.over.is_set():
             self.state.stop_requested = clean(reason)
+            self.keep()
             for request in self.log.grammar.open_requests:
                 self.requests.end(request, self.requests_end_as)
             self.submitted.set()
@@ -261,7 +294,7 @@ class RunCore:
 
     def record(self, result: ToolResult) -> None:
         """Enter a call's result, once, and say so: history and events are settled from the same record."""
-        if result.call in self.state.results or self.log.over:
+        if result.call in self.state.results or self.log.over or self.suspended:
             return
         self.state.results[result.call] = result
         self.log.emit(
@@ -344,7 +377,9 @@ class RunCore:
         state.turn = state.outcome = state.decision = state.offered = state.overrun = state.uncontinued = None
         state.results = {}
         state.approvals = {}
+        state.entering = []
         state.counted = False
+        state.stored = "turn"
         self.arguments = {}
         self.bound = {}
         self.calls = ()

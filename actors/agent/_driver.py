@@ -1,7 +1,7 @@
 """The driver: what a run does, in order (loop.md section 3). Straight-line code over `RunState`.
 
     loop:
-        no turn in hand?  think: reserve - final? - steering - hooks - the model call
+        no turn in hand, and none to follow up?  think: reserve - final? - steering - hooks - the model call
         then handle it:   gate or limit - tools - store the exchange - conditions
 
 Each function returns how the run ends, or `None` to go on. All that must outlive an await stands in the state, and
@@ -25,6 +25,7 @@ from ._callbacks import EndRun, call_user
 from ._calls import answer_calls
 from ._core import RunCore
 from ._handle import settle, wants_tools
+from ._park import park
 from ._services import Services
 from ._spec import AgentSpec
 from ._think import think
@@ -75,10 +76,10 @@ async def _steps(core: RunCore, services: Services) -> RunEnd:
         end: RunEnd | None = None
         acting = core.acting
         try:
-            if state.turn is None:
-                if core.steps_asked is not None:
-                    await wait_for_reader(core)
-                end = await think(core, services)
+            if core.parking:
+                await park(core)
+            if state.turn is None and state.stored is None:
+                end = await _next_turn(core, services)
             if end is None and wants_tools(core):
                 end = await answer_calls(core, services)
             if end is None:
@@ -92,6 +93,12 @@ async def _steps(core: RunCore, services: Services) -> RunEnd:
             await observe(core, acting)
         if end is not None:
             return end
+
+
+async def _next_turn(core: RunCore, services: Services) -> RunEnd | None:
+    if core.steps_asked is not None:
+        await wait_for_reader(core)
+    return await think(core, services)
 
 
 async def wait_for_reader(core: RunCore) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from protocol.events import ErrorInfo, MessageDropped, RunCancelled, RunFailed, RunFinished
 from protocol.history import INTERRUPTED_TEXT
+from protocol.result import RunResult
 from protocol.run import Cancelled, Failed, Finished, RunEnd
 from protocol.text import clean, is_visible
 from protocol.turns import AssistantMessage, TextPart, ToolCall, ToolResult, raw_text_of
@@ -24,7 +25,9 @@ TIME_TEXT = "Cut when the time of the run was over: it may have had an effect."
 
 def finish(core: RunCore, end: RunEnd) -> None:
     """End the run, once; a second call does nothing."""
-    if core.log.over:
+    if core.suspended:
+        _let_go(core)
+    if core.log.over or core.suspended:
         return
     for child in tuple(core.children):
         finish(child, Cancelled("the run that started it is over"))
@@ -43,6 +46,12 @@ def finish(core: RunCore, end: RunEnd) -> None:
     core.account.leave_tools(core.bodies_allowed)
     core.bodies_allowed = 0
     result = core.result = core.result_at(end)
+    _tell_end(core, end, result)
+    core.keep()
+    _let_go(core)
+
+
+def _tell_end(core: RunCore, end: RunEnd, result: RunResult) -> None:
     limit = end.limit if isinstance(end, Failed) or (isinstance(end, Finished) and end.tell_limit) else None
     if limit is not None:
         core.reach(limit)
@@ -55,10 +64,15 @@ def finish(core: RunCore, end: RunEnd) -> None:
             )
         case Cancelled(reason=reason):
             core.log.emit(RunCancelled(run=core.run, agent_path=core.path, reason=reason, summary=result.summary()))
+
+
+def _let_go(core: RunCore) -> None:
+    """Let go on whoever waits for the run."""
     core.over.set()
     core.rests.set()
     core.stirred.set()
     core.steps_stirred.set()
+    core.parked = True
 
 
 def _settle_turn(core: RunCore) -> None:

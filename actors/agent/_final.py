@@ -25,7 +25,7 @@ from ._callbacks import EndRun, call_user, failed
 from ._core import RunCore, finish_word
 from ._limits import short_of
 
-__all__ = ("end_without_call", "handle_final", "prepare_final")
+__all__ = ("end_without_call", "follow_final", "handle_final", "prepare_final")
 
 logger = logging.getLogger("onward")
 
@@ -122,10 +122,6 @@ async def handle_final(core: RunCore) -> RunEnd | None:
     core.close_step()
     if outcome.kind == "failed":
         return failed("model_reply_error", "the model", ModelReplyError(outcome.detail))
-    if text and whole:
-        rejected = await rejection_of(core, text)
-        if rejected is not None:
-            return answer_rejected(rejected, limit=final.limit)
     if final.limit is None:
         reason = final.stop_finish if not (text and whole) else "stop" if word == "tool_calls" else word
         ended = Finished("stop_condition", reason, stop_reason=final.stop_reason)
@@ -134,13 +130,23 @@ async def handle_final(core: RunCore) -> RunEnd | None:
         reason = finish_reason_for(name) if final.after_decision else "stop" if word == "tool_calls" else word
         ended = Finished(name, reason, limit=final.limit)
     if text and whole:
-        return attrs.evolve(ended, answer=text, finalized="model")
+        state.stored, state.closing = "final", attrs.evolve(ended, answer=text, finalized="model")
+        return await follow_final(core)
     if text:
         return attrs.evolve(ended, finish_reason=word, finalized="model")
     state.final_calls += 1
     if core.spec.finalization_retry and state.final_calls == 1:
         return None
     return _fallback(core)
+
+
+async def follow_final(core: RunCore) -> RunEnd:
+    """Check the final answer, which has been stored."""
+    closing = core.state.closing
+    assert closing is not None
+    assert closing.answer is not None
+    rejected = await rejection_of(core, closing.answer)
+    return closing if rejected is None else answer_rejected(rejected, limit=closing.limit)
 
 
 def end_without_call(core: RunCore, refused: LimitState) -> RunEnd:

@@ -16,24 +16,43 @@ from ._answers import answer_rejected, continuation_of, rejection_of
 from ._callbacks import failed, met_condition
 from ._calls import store_calls
 from ._core import RunCore
-from ._final import handle_final
+from ._final import follow_final, handle_final
 
-__all__ = ("next_step", "settle", "stopped_by_condition", "store", "wants_tools")
+__all__ = ("follow_up", "next_step", "settle", "stopped_by_condition", "store", "wants_tools")
 
 EMPTY_REASK = "Your last reply was empty: it held neither text nor a tool call. Answer, or call a tool."
 MALFORMED_REASK = "Your last reply could not be read as text or as a tool call. Answer, or make the call again."
 
 
 async def settle(core: RunCore) -> RunEnd | None:
-    """Put the turn in hand away, and ask whether another model call may follow. Raises `EndRun`."""
-    end = await store(core)
-    return end if end is not None or core.state.final is not None else await next_step(core)
+    """Put the turn in hand away, and ask whether another model call may follow. Raises `EndRun`.
+
+    A turn that was stored before a restart is only followed up.
+    """
+    state = core.state
+    end = await (store(core) if state.stored is None else follow_up(core))
+    if end is None and state.final is None:
+        end = await next_step(core)
+    if end is None:
+        state.stored = None
+    return end
 
 
 def wants_tools(core: RunCore) -> bool:
     """Whether the turn in hand asks for tools, and may."""
     state = core.state
     return state.final is None and state.outcome is not None and state.outcome.kind == "calls"
+
+
+async def follow_up(core: RunCore) -> RunEnd | None:
+    """What follows upon a turn that has been stored, before the conditions are asked. Raises `EndRun`."""
+    match core.state.stored:
+        case "answer":
+            return await _follow_answer(core, core.state.steps[-1].text)
+        case "final":
+            return await follow_final(core)
+        case _:
+            return None
 
 
 async def store(core: RunCore) -> RunEnd | None:
@@ -89,13 +108,20 @@ def stopped_by_condition(core: RunCore, reason: str) -> Finished:
 
 
 async def _answer(core: RunCore) -> RunEnd | None:
-    """Check the answer; go on where it is rejected, where messages wait, or where `continue_when` says so."""
+    """Store the answer."""
     state = core.state
     turn, text = state.turn, core.text
     assert turn is not None
     core.history.append(AssistantMessage(turn.parts))
     core.close_step()
     state.reasks = 0
+    state.stored = "answer"
+    return await _follow_answer(core, text)
+
+
+async def _follow_answer(core: RunCore, text: str) -> RunEnd | None:
+    """Check the answer; go on where it is rejected, where messages wait, or where `continue_when` says so."""
+    state = core.state
     rejected = await rejection_of(core, text)
     if rejected is not None:
         if state.continues >= core.acting.max_continues:
@@ -105,6 +131,7 @@ async def _answer(core: RunCore) -> RunEnd | None:
         return None
     if state.stop_requested is None:
         if state.steering:
+            state.stored = "turn"
             return None
         said = await continuation_of(core)
         if said is not None:
@@ -114,6 +141,7 @@ async def _answer(core: RunCore) -> RunEnd | None:
 
 
 def _say(core: RunCore, text: str) -> None:
+    core.state.stored = "turn"
     core.state.continues += 1
     core.history.append(UserMessage(text))
 

@@ -15,6 +15,7 @@ from protocol.errors import (
     RunCancelledError,
     RunFailedError,
     RunOver,
+    RunSuspended,
     SpecError,
     StopConditionError,
 )
@@ -146,6 +147,10 @@ class Run:
         cut = core.state.stop_requested is not None or core.cancel_reason is not None
         if cut:  # a pause that is being cut is no rest
             await core.over.wait()
+        if core.suspended:
+            raise RunSuspended("the runtime has stopped, and the run waits to go on", partial=core.partial_result())
+        if core.journal.durable:
+            await core.journal.flushed()
         end, result = core.end, core.result
         if result is None:
             return core.partial_result()

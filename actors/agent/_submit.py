@@ -41,6 +41,7 @@ def submit(core: RunCore, results: Mapping[str, Any]) -> None:
     most = core.acting.max_tool_output_chars
     given = {call: _result_of(waiting[call], value, most) for call, value in results.items()}
     pause.results.update(given)
+    core.keep()
     if len(pause.results) == len(pause.calls):
         core.rests = trio.Event()
         core.submitted.set()

@@ -37,6 +37,9 @@ async def think(core: RunCore, services: Services) -> RunEnd | None:
         return stopped(core)
     if core.spec.gate_on:
         await ask_about_limits(core, services)
+    if state.open_request is not None:  # asked before a restart, and by the limits of today nobody is asked
+        core.requests.end(state.open_request, "cancelled")
+        state.open_request = None
     state.step_began = core.elapsed_seconds
     grant = await services.budget.ask(Reserve())
     state.reservation, state.sent = grant.number, False
@@ -51,7 +54,8 @@ async def think(core: RunCore, services: Services) -> RunEnd | None:
     if state.resumed is not None:
         request = resuming(core, request, model.profile)
     if core.journal.durable:
-        await core.journal.flushed()
+        state.leaving = True
+        await core.barrier()
     return await _call(core, services, request, model)
 
 
@@ -151,6 +155,7 @@ def _take(core: RunCore, turn: Turn, request: ModelRequest, outcome: Outcome) ->
     state = core.state
     state.shown = []
     state.resumed = state.reask = state.reasked_as = None
+    core.message = ""
     state.context_tokens = input_of(turn)
     state.unfinished = turn.unfinished
     state.outcome = outcome

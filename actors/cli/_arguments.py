@@ -12,6 +12,7 @@ from typing import TypeAlias
 import attrs
 
 from ._attach_arguments import AttachArguments, add_attach, checked_attach
+from ._journal_arguments import JournalArguments, add_journal, checked_journal
 from ._listening_options import port_of
 from ._serve_arguments import ServeArguments, add_serve, checked_serve
 from ._settings import AgentSettings, add_settings, checked_settings
@@ -19,7 +20,7 @@ from ._usage import Parser, UsageError, guess
 
 __all__ = ("Arguments", "ModelsArguments", "RunArguments", "parse")
 
-_COMMANDS = ("run", "serve", "attach", "models")
+_COMMANDS = ("run", "serve", "attach", "models", "journal")
 
 _EXAMPLES = """\
 examples:
@@ -29,6 +30,7 @@ examples:
   onward serve --tools files:. --max-tool-iterations 3
   onward attach
   onward models
+  onward journal ls onward.db
 """
 
 _RUN_NOTES = """\
@@ -90,7 +92,7 @@ def _installed_version() -> str:
         return "(not installed)"
 
 
-Arguments: TypeAlias = RunArguments | ServeArguments | AttachArguments | ModelsArguments
+Arguments: TypeAlias = RunArguments | ServeArguments | AttachArguments | ModelsArguments | JournalArguments
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -111,6 +113,8 @@ def parse(argv: Sequence[str]) -> Arguments:
             return checked_serve(found)
         case "attach":
             return checked_attach(found)
+        case "journal":
+            return checked_journal(found)
         case _:
             return ModelsArguments(json=found.json)
 
@@ -152,6 +156,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     models.add_argument("--json", action="store_true", help="write it as one JSON object")
+    add_journal(commands.add_parser)
     return parser
 
 

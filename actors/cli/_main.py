@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ._arguments import Arguments, ModelsArguments, RunArguments, parse
 from ._attach_arguments import AttachArguments
+from ._journal_arguments import JournalArguments
 from ._serve_arguments import ServeArguments
 from ._status import INTERRUPTED, WRONG_USE
 from ._usage import UsageError
@@ -46,6 +47,10 @@ def _command(arguments: Arguments) -> int:
             from ._attach import attach_command
 
             return attach_command(arguments)
+        case JournalArguments():
+            from ._journal import journal_command
+
+            return journal_command(arguments)
         case ModelsArguments():
             from ._models import models_command
 

@@ -1,5 +1,20 @@
-"""The journal: what is acknowledged is on disk first. Three calls; in memory they do nothing."""
+"""The journal: what is acknowledged is on disk first. Without one, its calls do nothing."""
 
-from ._journal import Journal, MemoryJournal
+from ._disk import DiskJournal, DiskStatistics, Store
+from ._file import SQLiteJournal
+from ._journal import Journal, KnownAgent, MemoryJournal, Source
+from ._reader import JournalReader, StoredEvent, read_journal
 
-__all__ = ("Journal", "MemoryJournal")
+__all__ = (
+    "DiskJournal",
+    "DiskStatistics",
+    "Journal",
+    "JournalReader",
+    "KnownAgent",
+    "MemoryJournal",
+    "SQLiteJournal",
+    "Source",
+    "Store",
+    "StoredEvent",
+    "read_journal",
+)

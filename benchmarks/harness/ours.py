@@ -13,7 +13,7 @@ from protocol.usage import Usage
 
 from .floors import add
 
-__all__ = ("Caller", "run_agents", "run_once", "spec_for")
+__all__ = ("Caller", "run_agents", "run_once", "run_one", "spec_for")
 
 _ADD = tool(add)
 _USAGE = Usage(10, 0, 0, 5, 0, complete=True)
@@ -52,7 +52,8 @@ def spec_for(model: Caller, iterations: int) -> AgentSpec:
     return AgentSpec(model=model, tools=[_ADD], max_steps=iterations + 1)
 
 
-async def _run_one(runtime: Runtime, spec: AgentSpec, *, read_events: bool = False) -> None:
+async def run_one(runtime: Runtime, spec: AgentSpec, *, read_events: bool = False) -> None:
+    """One agent in a runtime, one run."""
     agent = await runtime.spawn(spec)
     async with agent.run("go") as run:
         if read_events:
@@ -66,7 +67,7 @@ async def run_once(iterations: int, width: int = 1, *, model: Caller | None = No
     """One agent, one run, in a runtime of its own."""
     spec = spec_for(model or Caller(iterations, width), iterations)
     async with open_runtime() as runtime:
-        await _run_one(runtime, spec, read_events=read_events)
+        await run_one(runtime, spec, read_events=read_events)
 
 
 async def run_agents(agents: int, iterations: int) -> None:
@@ -74,4 +75,4 @@ async def run_agents(agents: int, iterations: int) -> None:
     spec = spec_for(Caller(iterations), iterations)
     async with open_runtime() as runtime, trio.open_nursery() as nursery:
         for _ in range(agents):
-            nursery.start_soon(_run_one, runtime, spec)
+            nursery.start_soon(run_one, runtime, spec)

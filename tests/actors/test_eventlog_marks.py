@@ -2,79 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import attrs
 import pytest
-import trio
 
 from actors.eventlog import EventStream, RunLog
 from protocol.events import RunEvent
+from protocol.records import StoredEvents
 
 from ._events import begin, delta, end
 
 
 @attrs.define
-class SlowDisk:
-    """A journal that is durable when it is told to be."""
+class Writer:
+    """Who writes a stream down, when it is told to."""
 
-    durable: bool = True
-    records: list[bytes] = attrs.field(factory=list)
-    waiting: list[tuple[int, Callable[[], None]]] = attrs.field(factory=list)
+    told: list[tuple[int, bool]] = attrs.field(factory=list)
 
-    def append(self, record: bytes) -> int:
-        self.records.append(record)
-        return len(self.records)
-
-    def after(self, position: int, fn: Callable[[], None]) -> None:
-        self.waiting.append((position, fn))
-
-    async def flushed(self, position: int | None = None) -> None:
-        await trio.lowlevel.checkpoint()
-
-    def reach(self, position: int) -> None:
-        ready = [fn for at, fn in self.waiting if at <= position]
-        self.waiting = [(at, fn) for at, fn in self.waiting if at > position]
-        for fn in ready:
-            fn()
+    def __call__(self, size: int, *, more: bool) -> None:
+        self.told.append((size, more))
 
 
 class TestVisible:
     def test_only_what_is_durable_is_visible(self) -> None:
         """`visible` follows the disk, `end` the program."""
-        disk = SlowDisk()
-        stream = EventStream("a", journal=disk)
+        stream = EventStream("a", appended=Writer())
         for n in range(3):
             stream.append(delta(str(n)))
+        taken = stream.take_unsaved()
         marks = [(stream.end, stream.visible)]
-        for position in (2, 3):
-            disk.reach(position)
+        for number in (2, 3):
+            stream.show(number)
             marks.append((stream.end, stream.visible))
 
         assert [(3, 0), (3, 2), (3, 3)] == marks
-        assert disk.records == [data for _, data in stream.read(0)[1]]
+        assert (1, [data for _, data in stream.read(0)[1]]) == taken
+
+    def test_what_was_taken_is_not_taken_again(self) -> None:
+        """Each event is written once, under its number."""
+        stream = EventStream("a", appended=Writer())
+        stream.append(delta("1"))
+        stream.take_unsaved()
+        stream.append(delta("2"))
+        again = stream.take_unsaved()
+
+        assert (2, [stream.read(1)[1][0][1]]) == again
+        assert (3, []) == stream.take_unsaved()
+
+    def test_the_writer_is_told_what_it_is(self) -> None:
+        """Of each event its size, and whether it is more than a piece of a reply."""
+        writer = Writer()
+        stream = EventStream("a", appended=writer)
+        stream.append(delta("1"))
+        stream.append(begin())
+
+        assert [
+            (len(data), more) for (_, data), more in zip(stream.read(0)[1], (False, True), strict=True)
+        ] == writer.told
 
     def test_visible_does_not_go_back(self) -> None:
-        """Positions that become durable out of order leave the mark at the highest."""
-        disk = SlowDisk()
-        stream = EventStream("a", journal=disk)
+        """The mark stays at the highest number that was told of."""
+        stream = EventStream("a", appended=Writer())
         for n in range(3):
             stream.append(delta(str(n)))
-        disk.waiting.reverse()
-        disk.reach(3)
+        for number in (3, 1):
+            stream.show(number)
 
         assert 3 == stream.visible
 
     def test_trimming_does_not_move_it(self) -> None:
-        """What was dropped from memory was as visible as before."""
-        disk = SlowDisk()
-        stream = EventStream("a", journal=disk, max_bytes=300)
+        """What was dropped from memory was as visible as before, and is written all the same."""
+        stream = EventStream("a", appended=Writer(), max_bytes=300)
         for n in range(20):
             stream.append(delta(str(n)))
-        disk.reach(4)
+        stream.show(4)
 
         assert 4 == stream.visible
         assert stream.oldest > 4
+        assert 20 == len(stream.take_unsaved()[1])
+
+    def test_a_stream_that_was_written_down_goes_on(self) -> None:
+        """The same epoch, the next number, and what is stored can be read again."""
+        first = EventStream("a")
+        for n in range(3):
+            first.append(delta(str(n)))
+        stored = StoredEvents(2, [data for _, data in first.read(1)[1]])
+        stream = EventStream("a", appended=Writer(), epoch=first.epoch, stored=stored)
+        number = stream.append(delta("3"))
+
+        assert (first.epoch, 2, 3, 4) == (stream.epoch, stream.oldest, stream.visible, number)
+        assert [delta(str(n)) for n in (1, 2, 3)] == [event for event, _ in stream.read(0)[1]]
 
     def test_without_a_disk_all_is_visible_at_once(self) -> None:
         """In memory nothing is held back."""

@@ -6,13 +6,24 @@ import pytest
 import trio.testing
 
 from actors.journal import Journal, MemoryJournal
+from protocol.records import Record
+
+
+class Silent:
+    """A source that has nothing to say."""
+
+    def take(self) -> Record | None:
+        return None
+
+    def written(self) -> None:
+        pass
 
 
 def test_it_keeps_nothing_and_calls_at_once() -> None:
     """`after` calls synchronously, whatever the position."""
     journal: Journal = MemoryJournal()
     order: list[str] = []
-    position = journal.append(b"record")
+    position = journal.touch(Silent())
     journal.after(position, lambda: order.append("durable"))
     order.append("said")
 

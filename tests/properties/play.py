@@ -12,6 +12,7 @@ import trio
 
 from actors import Agent, AgentSpec, Run, remote
 from actors.agent import StepOverrides, current_run
+from actors.journal import MemoryJournal
 from protocol.codec import decode, encode
 from protocol.errors import AgentStopped, RunError, RunOver, SubmissionRefused
 from protocol.events import Event
@@ -56,19 +57,11 @@ class Prices:
 
 
 @attrs.define
-class Barriers:
+class Barriers(MemoryJournal):
     """A journal that writes down, at each barrier, the state of the run that waits there, and reads it again."""
 
     truth: Truth
-    durable: bool = True
-    position: int = 0
-
-    def append(self, record: bytes) -> int:
-        self.position += 1
-        return self.position
-
-    def after(self, position: int, fn: Callable[[], None]) -> None:
-        fn()
+    durable = True
 
     async def flushed(self, position: int | None = None) -> None:
         context = current_run.get()

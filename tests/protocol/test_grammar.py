@@ -138,7 +138,7 @@ def test_a_run_may_pause_again() -> None:
 def test_a_restored_pause_is_a_pause_again() -> None:
     """The calls that waited wait on under their ids; the pause is told again, after the resume."""
     grammar = Grammar()
-    grammar.restore(["c"], [])
+    grammar.restore({"c": "requested"}, [])
     taken = [grammar.admit(said(kind, "c")) for kind in ("pause", "resume", "requested", "pause", "resume")]
 
     assert [False, True, False, True, True] == taken
@@ -148,7 +148,7 @@ def test_a_restored_pause_is_a_pause_again() -> None:
 def test_a_restored_run_goes_on_where_it_stood() -> None:
     """Calls that were asked for before may begin and end; a question that was asked is not asked again."""
     grammar = Grammar()
-    grammar.restore(["a"], ["q"])
+    grammar.restore({"a": "requested"}, ["q"])
     taken = [grammar.admit(said(*kind)) for kind in (("resume", ""), ("asked", "q"), ("answered", "q"))]
 
     assert [True, False, True] == taken

@@ -14,6 +14,7 @@ from protocol.limits import Counters, Limits, LimitState
 from protocol.outcome import Outcome
 from protocol.result import RunResult, StepResult
 from protocol.run import (
+    Asked,
     Cancelled,
     Failed,
     FinalCall,
@@ -88,7 +89,11 @@ def full_state() -> RunState:
         "decision": ContinuationResolved(run="run-1", request="q1", outcome="approved", by="me", granted=2),
         "offered": ("add", "look"),
         "open_request": "q1",
-        "approvals": {"c1": "q2"},
+        "approvals": {"c1": Asked("q2", "d")},
+        "stored": "turn",
+        "closing": Finished("llm_calls", "stop", limit=LIMIT),
+        "leaving": True,
+        "entering": ["c1"],
         "pause": Pause("q3", (PendingCall("c1", "add", {"a": [1, None]}),), {"c1": result}),
         "overrun": LimitState("tool_calls", 6, 6),
         "tool_stop": "",
@@ -132,7 +137,7 @@ def test_every_field_was_tried() -> None:
     plain = RunState("run-1", "go", full_state().limits, ("child",))
     unset = [
         field.name
-        for field in RunState.__attrs_attrs__
+        for field in msgspec.structs.fields(RunState)
         if getattr(plain, field.name) == getattr(full_state(), field.name)
     ]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
+import msgspec
 import pytest
 import trio
 import trio.testing
@@ -16,6 +17,7 @@ from actors.agent._core import RunCore
 from actors.agent._driver import drive
 from actors.agent._star import run_star
 from actors.eventlog import EventStream, RunLog
+from actors.journal import MemoryJournal
 from protocol.codec import decode, encode
 from protocol.events import ContentDelta, ContinuationRequired, Event, RunResumed
 from protocol.history import History
@@ -46,19 +48,11 @@ class Snapshot:
 
 
 @attrs.define
-class Barriers:
+class Barriers(MemoryJournal):
     """A journal that is durable at once, and takes a snapshot of the run at every barrier."""
 
     look: Callable[[str], object] = str
-    durable: bool = True
-    position: int = 0
-
-    def append(self, record: bytes) -> int:
-        self.position += 1
-        return self.position
-
-    def after(self, position: int, fn: Callable[[], None]) -> None:
-        fn()
+    durable = True
 
     async def flushed(self, position: int | None = None) -> None:
         self.look("barrier")
@@ -70,7 +64,7 @@ def spec_of(world: World) -> AgentSpec:
         model=KnowingModel(world),
         tools=[world.add],
         max_tool_iterations=2,
-        max_llm_calls=6,
+        max_llm_calls=8,
         continuation=remote(),
         llm_call_limit_finalization="",
     )
@@ -168,7 +162,10 @@ def essence(result: RunResult) -> dict[str, Any]:
 
 @pytest.mark.slow
 async def test_every_barrier_can_be_taken_up(autojump_clock: trio.testing.MockClock) -> None:
-    """Restored at any barrier, or at the gate, the run comes to the same result with the same counters."""
+    """Restored at any barrier, or at the gate, the run comes to the same result with the same counters.
+
+    But for a call that was about to leave: nobody knows whether it had, so it counts (B1), and one is made in its place.
+    """
     lived, snapshots = await lived_through()
     expected = essence(lived)
 
@@ -176,9 +173,12 @@ async def test_every_barrier_can_be_taken_up(autojump_clock: trio.testing.MockCl
 
     assert {"barrier/model", "barrier/tools", "gate/tools"} == {snapshot.where for snapshot in settled}
     for snapshot in settled:
-        actual = essence(await Resumed(snapshot).play())
+        result = await Resumed(snapshot).play()
+        lost = int(snapshot.where == "barrier/model")
+        counters = attrs.evolve(result.counters, llm_calls=result.counters.llm_calls - lost)
+        usage = msgspec.structs.replace(result.usage, complete=True) if lost else result.usage
 
-        assert expected == actual, snapshot.where
+        assert expected == essence(attrs.evolve(result, counters=counters, usage=usage)), snapshot.where
 
 
 async def at_gate() -> Snapshot:

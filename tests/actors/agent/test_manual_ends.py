@@ -317,14 +317,14 @@ def test_a_deadline_of_its_own_that_raises() -> None:
 
 
 class BrokenJournal(MemoryJournal):
-    """It says that it is durable, and cannot write a second time."""
+    """It says that it is durable, and does not write the second time."""
 
     durable = True
     writes = 0
 
     async def flushed(self, position: int | None = None) -> None:
         self.writes += 1
-        if self.writes > 1:
+        if self.writes == 2:
             raise OSError("disk full")
 
 

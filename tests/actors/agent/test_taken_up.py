@@ -21,7 +21,7 @@ def taken_up(spec: AgentSpec, state: RunState) -> RunCore:
     core = RunCore(
         spec=spec,
         state=state,
-        log=RunLog(EventStream("restored", journal=MemoryJournal()), state.run),
+        log=RunLog(EventStream("restored"), state.run),
         history=History(),
         account=Account(state.run),
         requests=RequestTable(clock=trio.current_time),

@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from actors.agent import Agent
+from actors.journal import MemoryJournal, Source
 from protocol.events import AgentWarned
 
 from .cast import asker, talker
@@ -18,37 +19,55 @@ Clock = trio.testing.MockClock
 
 
 @attrs.define(eq=False)
-class Disk:
+class Disk(MemoryJournal):
     """A journal whose records are durable when it is told so."""
 
     durable: bool = True
     holds: bool = False
-    end: int = 0
-    reached: int = 0
+    _end: int = 0
+    _reached: int = 0
+    _sources: dict[Source, None] = attrs.field(factory=dict[Source, None])
     _waiting: list[tuple[int, Callable[[], None]]] = attrs.field(factory=list)
+    _stirred: trio.Event = attrs.field(factory=trio.Event)
     _moved: trio.Event = attrs.field(factory=trio.Event)
 
-    def append(self, record: bytes) -> int:
-        self.end += 1
-        if not self.holds:
-            self.reached = self.end
-        return self.end
+    def touch(self, source: Source, size: int = 0) -> int:
+        self._sources[source] = None
+        self._end += 1
+        self._stirred.set()
+        return self._end
 
     def after(self, position: int, fn: Callable[[], None]) -> None:
-        if position <= self.reached:
+        if position <= self._reached:
             fn()
         else:
             self._waiting.append((position, fn))
 
     async def flushed(self, position: int | None = None) -> None:
-        wanted = self.end if position is None else position
-        while self.reached < wanted:
+        wanted = self._end if position is None else position
+        while self._reached < wanted:
             await self._moved.wait()
         await trio.lowlevel.checkpoint()
 
+    async def serve(self, on_failure: Callable[[], object]) -> None:
+        while True:
+            await self._stirred.wait()
+            self._stirred = trio.Event()
+            if not self.holds:
+                self._write()
+
     def release(self) -> None:
         """All that was written is durable; what comes is, at once."""
-        self.holds, self.reached = False, self.end
+        self.holds = False
+        self._write()
+
+    def _write(self) -> None:
+        sources, self._sources = self._sources, {}
+        for source in sources:
+            source.take()
+        self._reached = self._end
+        for source in sources:
+            source.written()
         waiting, self._waiting = self._waiting, []
         for _, fn in waiting:
             fn()

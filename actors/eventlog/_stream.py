@@ -1,7 +1,7 @@
 """The event log: one stream per root agent; numbered, encoded once, bounded; readers are cursors.
 
 A stream has two marks. `end` is the last number given; `visible` is the last number that is durable, and so the last
-one that a remote reader may see. Without a journal on disk the two are one.
+one that a remote reader may see. Where nobody writes it down the two are one.
 
 A stream is a list with a base, trimmed in lumps: a slice from the middle of a deque costs ten times as much. It is
 bounded by bytes. A reader that falls behind the base is told how many events it lost, once, and goes on.
@@ -16,20 +16,23 @@ followers, and none of them can make it longer than the one that may lag most.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
-import trio
 
-from protocol.codec import encode_event, encode_strictly
-from protocol.events import Event, RunEvent, Warned
-from protocol.grammar import Grammar
+from protocol.codec import decode_event, encode_event, encode_strictly
+from protocol.events import TERMINAL_EVENTS, ContentDelta, Event, ReasoningDelta, RunEvent, ToolCallDelta, Warned
 from protocol.ids import new_id
+from protocol.records import StoredEvents
 
-from .journal import Journal, MemoryJournal
+from ._reader import EventReader
 
-__all__ = ("Entry", "EventReader", "EventStream", "EventsLost", "Follower", "RunLog", "StreamStatistics")
+if TYPE_CHECKING:
+    from ._run_log import RunLog
+
+__all__ = ("Appended", "Entry", "EventStream", "Follower", "StreamStatistics")
+
+_DELTAS = frozenset({ContentDelta, ReasoningDelta, ToolCallDelta})
 
 _TRIM = 0.25
 """The part of the bound that is cut off at once when it is exceeded."""
@@ -37,13 +40,6 @@ _LOOK_BYTES = 131_072
 """How much may come until the log looks whether a follower is lost."""
 MAX_KNOWN_RUNS = 10_000
 """Runs that a stream can tell from unknown ones."""
-
-
-@attrs.frozen
-class EventsLost:
-    """Stands in for `count` events that were dropped before this reader came to them."""
-
-    count: int
 
 
 Entry = tuple[Event, bytes]
@@ -65,6 +61,14 @@ class StreamStatistics:
     """Events that could not be encoded as they were."""
 
 
+class Appended(Protocol):
+    """Told of each event: how many bytes it takes, and whether it is `more` than a piece of a reply."""
+
+    def __call__(self, size: int, *, more: bool) -> object:
+        """Take note of it. Never waits."""
+        ...
+
+
 class Follower(Protocol):
     """Somebody for whom a stream keeps what he has not got yet."""
 
@@ -77,14 +81,26 @@ class Follower(Protocol):
 
 
 class EventStream:
-    """The numbered events of one root agent, from the oldest still held to the newest. Numbers start at 1."""
+    """The numbered events of one root agent, from the oldest still held to the newest. Numbers start at 1.
 
-    def __init__(self, name: str, *, journal: Journal | None = None, max_bytes: int = 256 * 1024) -> None:
+    Whoever writes them down gives `appended`: it takes what is unsaved with `take_unsaved`, and says what is durable with
+    `show`. Without it an event is durable when it is said. `epoch` and `stored` continue a stream that was written down.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        appended: Appended | None = None,
+        max_bytes: int = 256 * 1024,
+        epoch: str = "",
+        stored: StoredEvents | None = None,
+    ) -> None:
         self.name = name
-        self.epoch = new_id("epoch")
+        self.epoch = epoch or new_id("epoch")
         """Changes when the numbering cannot be continued."""
-        self._journal: Journal = journal or MemoryJournal()
-        self._durable = self._journal.durable
+        self._appended = appended
+        self._unsaved: list[bytes] = []
         self._entries: list[Entry] = []
         self._base = 1
         self._visible = 0
@@ -100,6 +116,8 @@ class EventStream:
         """Whether no further event comes."""
         self.runs: dict[str, str | None] = {}
         """The last runs that speak here, each with the type of its terminal event once that is out."""
+        if stored is not None:
+            self._take_up(stored)
 
     @property
     def end(self) -> int:
@@ -114,12 +132,12 @@ class EventStream:
     @property
     def visible(self) -> int:
         """The last number that is durable."""
-        return self._visible if self._durable else self.end
+        return self.end if self._appended is None else self._visible
 
     @property
     def visible_bytes(self) -> int:
         """How many bytes all events up to `visible` took, those that are held no longer included."""
-        return self._visible_bytes if self._durable else self._dropped_bytes + self._bytes
+        return self._dropped_bytes + self._bytes if self._appended is None else self._visible_bytes
 
     def append(self, event: Event) -> int:
         """Number, encode and keep an event. Never raises, never waits; returns its number."""
@@ -133,9 +151,9 @@ class EventStream:
         self._bytes += len(data)
         if self._bytes > self._trim_at:
             self._trim()
-        if self._durable:
-            written = self._dropped_bytes + self._bytes
-            self._journal.after(self._journal.append(data), partial(self._show, number, written))
+        if self._appended is not None:
+            self._unsaved.append(data)
+            self._appended(len(data), more=type(event) not in _DELTAS)
         if self._armed:
             self._wake()
         return number
@@ -193,10 +211,36 @@ class EventStream:
         """A frozen look at the stream."""
         return StreamStatistics(self.name, self.epoch, self._base, self.end, self.visible, self._bytes, self._faults)
 
-    def _show(self, number: int, written: int) -> None:
-        self._visible = max(self._visible, number)
-        self._visible_bytes = max(self._visible_bytes, written)
-        self._wake()
+    def take_unsaved(self) -> tuple[int, list[bytes]]:
+        """The events that have not been taken, for whoever writes them down: the number of the first one, and they."""
+        unsaved, self._unsaved = self._unsaved, []
+        return self.end - len(unsaved) + 1, unsaved
+
+    def show(self, number: int) -> None:
+        """All up to this number is durable."""
+        if number > self._visible:
+            if self._visible + 1 < self._base:
+                self._visible_bytes = self._dropped_bytes
+            shown = self._entries[max(0, self._visible + 1 - self._base) : max(0, number + 1 - self._base)]
+            self._visible_bytes += sum(len(data) for _, data in shown)
+            self._visible = number
+            if self._armed:
+                self._wake()
+
+    def know(self, run: str, end: str | None) -> None:
+        """Tell this run from an unknown one: with the type of its terminal event, or `None` while it goes on."""
+        self.runs[run] = end
+        if len(self.runs) > MAX_KNOWN_RUNS:
+            del self.runs[next(iter(self.runs))]
+
+    def _take_up(self, stored: StoredEvents) -> None:
+        self._base = stored.first
+        self._entries = [(decode_event(data), data) for data in stored.events]
+        self._bytes = self._visible_bytes = sum(map(len, stored.events))
+        self._visible = self.end
+        for event, _ in self._entries:
+            if isinstance(event, RunEvent):
+                self.know(event.run, event.type if isinstance(event, TERMINAL_EVENTS) else None)
 
     def _wake(self) -> None:
         armed, self._armed = self._armed, {}
@@ -223,109 +267,3 @@ class EventStream:
         del self._entries[:cut]
         self._base += cut
         self._dropped_bytes += before - self._bytes
-
-
-class EventReader:
-    """An async iterator over a stream: every event in order, or `EventsLost` where it fell too far behind.
-
-    A reader of one run ends after that run's terminal event. Leaving the iteration changes nothing for the run.
-    """
-
-    def __init__(self, stream: EventStream, after: int, log: RunLog | None) -> None:
-        self.seq = after
-        """Number of the last event returned."""
-        self._stream = stream
-        self._log = log
-        self._path = log.agent_path if log is not None else ()
-        self._chunk: list[Entry] = []
-        self._at = 0
-
-    def __aiter__(self) -> EventReader:
-        return self
-
-    async def __anext__(self) -> Event | EventsLost:
-        while True:
-            while self._at < len(self._chunk):
-                if self._ended():
-                    raise StopAsyncIteration
-                event, _ = self._chunk[self._at]
-                self._at += 1
-                self.seq += 1
-                if self._path and getattr(event, "agent_path", ())[: len(self._path)] != self._path:
-                    continue
-                return event
-            if self._ended():
-                raise StopAsyncIteration
-            lost = await self._next_chunk()
-            if lost is not None:
-                return lost
-
-    def _ended(self) -> bool:
-        last = self._log.last if self._log is not None else None
-        return last is not None and self.seq >= last
-
-    async def _next_chunk(self) -> EventsLost | None:
-        """Take the events that are there, or wait for one; say how many were dropped meanwhile."""
-        first, chunk = self._stream.read(self.seq, 64)
-        self._at = 0
-        self._chunk = []
-        if first > self.seq + 1:
-            await trio.lowlevel.checkpoint()
-            gone = first - 1
-            if self._log is not None and self._log.last is not None:
-                gone = min(gone, self._log.last)
-            lost, self.seq = gone - self.seq, gone
-            return EventsLost(lost)
-        if chunk:
-            self._chunk = chunk
-            await trio.lowlevel.checkpoint()
-        else:
-            await self._wait()
-        return None
-
-    async def _wait(self) -> None:
-        woken = trio.Event()
-        self._stream.arm(woken.set)
-        try:
-            await woken.wait()
-        finally:
-            self._stream.disarm(woken.set)
-
-
-class RunLog:
-    """A run's way into its root's stream: the grammar refuses, and counts, what may not come."""
-
-    __slots__ = ("_admit", "_append", "_runs", "agent_path", "grammar", "last", "number", "refused", "run")
-
-    def __init__(self, stream: EventStream, run: str, agent_path: tuple[str, ...] = ()) -> None:
-        self.run = run
-        self.agent_path = agent_path
-        self.grammar = Grammar()
-        self.refused = 0
-        """Events that came where none may."""
-        self.last: int | None = None
-        """Number of the terminal event, when it is out."""
-        self.number = 0
-        """Number of the run's last event."""
-        self._admit = self.grammar.admit
-        self._append = stream.append
-        self._runs = stream.runs
-        stream.runs[run] = None
-        if len(stream.runs) > MAX_KNOWN_RUNS:
-            del stream.runs[next(iter(stream.runs))]
-
-    @property
-    def over(self) -> bool:
-        """Whether the terminal event is out."""
-        return self.last is not None
-
-    def emit(self, event: RunEvent) -> bool:
-        """Append an event of this run. Never raises; returns whether it could come."""
-        if not self._admit(event):
-            self.refused += 1
-            return False
-        self.number = number = self._append(event)
-        if self.grammar.phase == "over":
-            self.last = number
-            self._runs[self.run] = event.type
-        return True

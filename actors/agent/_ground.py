@@ -1,0 +1,73 @@
+"""What the runs of an agent stand on: new, or as it was written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+import trio
+
+from protocol.events import ApprovalResolved, ContinuationResolved
+from protocol.history import History
+from protocol.records import StoredAgent, StoredEvents
+from protocol.requests import RequestTable, Resolution
+from protocol.turns import Message
+
+from ..eventlog import EventStream
+from ..journal import Journal
+from ._core import RunCore
+from ._keeper import Keeper
+from ._models import ModelUse
+
+__all__ = ("Ground", "lay_ground")
+
+
+@attrs.frozen(eq=False)
+class Ground:
+    """What the runs of an agent stand on."""
+
+    history: History
+    requests: RequestTable
+    journal: Journal
+    models: ModelUse
+    keepers: tuple[Keeper, ...]
+
+    def under(self, parent: RunCore) -> Ground:
+        """What they stand on when a tool of another agent's run starts them: its requests, and its journal too."""
+        return attrs.evolve(self, requests=parent.requests, keepers=(*parent.keepers, *self.keepers))
+
+
+def lay_ground(
+    journal: Journal,
+    models: ModelUse,
+    agent: str,
+    name: str,
+    *,
+    messages: Iterable[Message],
+    event_log_bytes: int,
+    is_kept: bool,
+    stored: tuple[StoredAgent, StoredEvents] | None,
+) -> tuple[Ground, EventStream]:
+    """Conversation, requests and events of an agent; where it `is_kept`, they are written down from now on."""
+    found, events = stored or (None, None)
+    history = History.load(messages if found is None else found.messages)
+    epoch = "" if found is None else found.epoch
+    if not is_kept:
+        stream = EventStream(agent, max_bytes=event_log_bytes, epoch=epoch, stored=events)
+        return Ground(history, RequestTable(trio.current_time), journal, models, ()), stream
+    keeper = Keeper(journal, agent, name, history)
+    stream = EventStream(agent, appended=keeper.appended, max_bytes=event_log_bytes, epoch=epoch, stored=events)
+    requests = RequestTable(trio.current_time, keeper.commit)
+    keeper.keep(stream, requests)
+    if found is not None:
+        _take_up(requests, found.closed, stream)
+    return Ground(history, requests, journal, models, (keeper,)), stream
+
+
+def _take_up(requests: RequestTable, closed: Iterable[Resolution], stream: EventStream) -> None:
+    """Know of requests that were closed before the process began, and where the stream tells it."""
+    requests.take_up(closed)
+    first, entries = stream.read(0, stream.end)
+    for number, (event, _) in enumerate(entries, first):
+        if isinstance(event, (ContinuationResolved, ApprovalResolved)):
+            requests.note_number(event.request, number)
