@@ -150,8 +150,9 @@ def checked_in() -> list[str]:
 def run_tests(*arguments: str) -> str:
     """Run pytest; return its closing line. Raises `CheckError` with that line if a test fails."""
     measured = [] if arguments else ["-m", "coverage", "run", "--parallel-mode"]
+    shared = [] if arguments else ["-n", "auto", "--dist", "worksteal"]
     colour = ["--color=yes"] if sys.stdout.isatty() else []
-    command = [sys.executable, *measured, "-m", "pytest", *colour, *arguments]
+    command = [sys.executable, *measured, "-m", "pytest", *colour, *shared, *arguments]
     closing = ""
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, errors="replace") as tests:
         assert tests.stdout is not None

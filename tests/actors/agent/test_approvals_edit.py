@@ -13,6 +13,7 @@ from actors.models.scripted import call, reply
 from protocol.errors import ApprovalProviderError, InvalidDecision
 from protocol.events import ApprovalRequired, ApprovalResolved, ToolRequested
 from tests.support.deciders import payer, pays, results, statuses
+from tests.support.ids import shown
 from tests.support.play import Played, Stage, event_of, perform, play
 from tests.support.scripts import Bench
 from tests.support.specs import agent
@@ -80,7 +81,7 @@ def test_an_edit_that_its_author_changes_later_stays_what_it_was() -> None:
     assert '{"tags":[1]}' in results(played)["a"][1]
 
 
-@pytest.mark.parametrize("arguments", NO_OBJECT, ids=repr)
+@pytest.mark.parametrize("arguments", NO_OBJECT, ids=shown)
 def test_a_bad_edit_leaves_the_request_open(arguments: dict[str, Any]) -> None:
     """T8: edited arguments are checked like the model's own; a bad edit says so, and somebody may decide again."""
     pay, paid = payer()
@@ -97,7 +98,7 @@ def test_a_bad_edit_leaves_the_request_open(arguments: dict[str, Any]) -> None:
     assert ([3], "edited") == (paid, played.only(ApprovalResolved).outcome)
 
 
-@pytest.mark.parametrize("value", [object(), float("inf"), b"x", {1, 2}], ids=repr)
+@pytest.mark.parametrize("value", [object(), float("inf"), b"x", {1, 2}], ids=shown)
 def test_what_is_no_json_is_no_edit_of_any_tool(value: object) -> None:
     """T8: a schema that takes anything still takes JSON alone: it must be shown, stored and sent."""
     bench = Bench()

@@ -10,6 +10,7 @@ from actors import PendingTool, StopRun, ToolError
 from actors.models.scripted import call, reply
 from protocol.events import ToolFinished, ToolStarted
 from tests.support.deciders import Approver, payer, pays, results, statuses
+from tests.support.ids import shown
 from tests.support.play import play
 from tests.support.scripts import Bench
 from tests.support.specs import agent
@@ -82,7 +83,7 @@ def test_a_hook_may_change_the_arguments() -> None:
     assert {"c1": ("ok", "paid 2"), "c2": ("ok", "paid 4")} == results(played)
 
 
-@pytest.mark.parametrize("arguments", [{"n": "x"}, {}, {"n": 1, "m": 1}, {"n": object()}, 7], ids=repr)
+@pytest.mark.parametrize("arguments", [{"n": "x"}, {}, {"n": 1, "m": 1}, {"n": object()}, 7], ids=shown)
 def test_arguments_that_do_not_fit_are_raised_at_the_hook(arguments: Any) -> None:
     """H7: the body is not entered with what the schema refuses; a hook that lets the error pass fails its call."""
     pay, paid = payer(False)

@@ -21,6 +21,7 @@ from actors.models.scripted import call, reply
 from protocol.errors import SpecError, StopConditionError
 from protocol.events import StepStarted
 from protocol.usage import UNKNOWN_USAGE, Usage
+from tests.support.ids import shown
 from tests.support.play import play
 from tests.support.scripts import Bench, calls_until
 from tests.support.specs import agent
@@ -66,7 +67,7 @@ def test_the_conditions_of_a_run_take_the_place_of_the_agents() -> None:
     )
 
 
-@pytest.mark.parametrize("conditions", [[], (), "model", 3, [3], [is_step_count]], ids=repr)
+@pytest.mark.parametrize("conditions", [[], (), "model", 3, [3], [is_step_count]], ids=shown)
 def test_what_are_no_conditions_is_refused(conditions: Any) -> None:
     """S5: an empty list is an error that says how to run without a condition; what cannot be called is one too."""
     if conditions == [is_step_count]:

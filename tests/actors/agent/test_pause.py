@@ -14,6 +14,7 @@ from protocol.events import PendingCall, RunFinished, RunPaused, RunResumed, Too
 from protocol.result import RunResult
 from tests.actors.agent._pauses import asker, asks, gives
 from tests.support.deciders import results, statuses
+from tests.support.ids import shown
 from tests.support.play import event_of, play
 from tests.support.scripts import Bench
 from tests.support.specs import agent
@@ -121,7 +122,7 @@ def test_a_part_of_the_results_is_kept() -> None:
         ({"a": object}, "Tool 'ask' returned"),
         ({"b": 1, "a": (n for n in [1])}, "Tool 'ask' returned"),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_what_does_not_answer_the_pause_is_refused_whole(given: Any, told: str) -> None:
     """T7: an id that is not waited for, or a value that is no result: the error says which, and nothing is taken."""
@@ -188,7 +189,7 @@ def test_results_are_refused_where_nothing_waits_for_them() -> None:
         (ValueError("no such file"), "error", "ValueError: no such file"),
         (ExceptionGroup("two", [ValueError("x"), KeyError("y")]), "error", "2 errors:\nValueError: x\nKeyError: 'y'"),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_what_is_given_is_rendered_as_a_tools_own(value: Any, status: str, text: str) -> None:
     """T5, T7: values as a tool returns them; an exception is an error result."""
