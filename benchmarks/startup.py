@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import resource
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.harness.measure import Sample, goal, options, report, stopwatch, take_turns
+from benchmarks.harness.measure import goal, options, report, take_turns
+from benchmarks.harness.processes import started
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,29 +20,12 @@ STATEMENTS = {
 }
 
 
-def _started(*arguments: str) -> Callable[[], Sample]:
-    """Start a fresh interpreter and wait for its end; the CPU time is its own."""
-
-    def case() -> Sample:
-        before = _children_seconds()
-        elapsed = stopwatch()
-        subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        return Sample(elapsed().wall, _children_seconds() - before)
-
-    return case
-
-
-def _children_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def main() -> None:
     opts = options(__doc__, rounds=15)
-    cases = {name: _started("-c", statement) for name, statement in STATEMENTS.items()}
+    cases = {name: started(sys.executable, "-c", statement, cwd=ROOT) for name, statement in STATEMENTS.items()}
     command = importlib.util.find_spec("actors.cli") is not None
     if command:
-        cases["ours: onward --help"] = _started("-m", "actors.cli", "--help")
+        cases["ours: onward --help"] = started(sys.executable, "-m", "actors.cli", "--help", cwd=ROOT)
     series = take_turns(cases, opts.rounds)
     bare = series["bare Python"]
     over = {name: one.above(bare, unit=1e-3) for name, one in series.items() if one is not bare}

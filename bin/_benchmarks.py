@@ -1,5 +1,5 @@
 # ruff: file-ignore[implicit-namespace-package]  a script
-"""Run `benchmarks/NAME.py`, or say which there are."""
+"""Run `benchmarks/NAME.py` or `benchmarks/NAME/`, or say which there are."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
 def main() -> int:
     """Run the benchmark that is named first; the rest of the arguments is its own."""
     found = {path.stem: path for path in sorted(FOLDER.glob("*.py")) if not path.stem.startswith("_")}
+    found |= {path.parent.name: path for path in sorted(FOLDER.glob("*/__main__.py"))}
     if len(sys.argv) < 2:
         for name, path in found.items():
             about = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]

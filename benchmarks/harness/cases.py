@@ -7,9 +7,10 @@ from typing import Any
 
 import trio
 
-from .floors import Floor, calls_made
-from .measure import Sample, timed
+from .clock import Sample, timed
+from .floors import Floor
 from .ours import Caller, run_once
+from .work import calls_made
 
 __all__ = ("checked", "floor_case", "our_case")
 

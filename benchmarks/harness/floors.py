@@ -1,7 +1,7 @@
 """What the same work costs without a framework: the least that a runtime of the same shape could take.
 
-The task is always one: a model asks `width` times for `add(1, 2)`, `iterations` times over, and then answers. Messages
-are plain dicts. Every floor runs the tools as often as the subject does, and the count is checked.
+The task is that of `work`: `width` calls, `iterations` times over. Messages are plain dicts. Every floor runs the tools as
+often as the subject does, and the count is checked.
 """
 
 from __future__ import annotations
@@ -13,16 +13,9 @@ from typing import Any, TypeAlias
 
 import trio
 
-__all__ = (
-    "Floor",
-    "add",
-    "bare_loop",
-    "calls_made",
-    "four_thin",
-    "four_thin_tool_tasks",
-    "nursery_loop",
-    "tool_calls_of",
-)
+from .work import add, tool_calls_of
+
+__all__ = ("Floor", "bare_loop", "four_thin", "four_thin_tool_tasks", "nursery_loop")
 
 Message: TypeAlias = dict[str, Any]
 Said: TypeAlias = tuple[str, Any]
@@ -33,34 +26,15 @@ Floor: TypeAlias = Callable[[int, int], Any]
 
 CAPACITY = 16
 
-_calls = 0
-
-
-async def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    global _calls  # noqa: PLW0603  one counter for the floor's tools and the subject's
-    _calls += 1
-    return a + b
-
-
-def calls_made() -> int:
-    """How often `add` has run in this process."""
-    return _calls
-
-
-def tool_calls_of(iteration: int, width: int) -> list[Message]:
-    """The calls that the model makes in an iteration."""
-    return [{"id": f"c{iteration}-{number}", "name": "add", "arguments": '{"a": 1, "b": 2}'} for number in range(width)]
-
 
 class _Model:
     def __init__(self, iterations: int, width: int) -> None:
         self._left = iterations
         self._width = width
 
-    async def reply(self, _messages: list[Message]) -> Message:
+    async def reply(self, messages: list[Message]) -> Message:
         if not self._left:
-            return {"role": "assistant", "content": "done"}
+            return {"role": "assistant", "content": messages[-1]["content"]}
         self._left -= 1
         return {"role": "assistant", "content": None, "tool_calls": tool_calls_of(self._left, self._width)}
 

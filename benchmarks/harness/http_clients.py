@@ -13,7 +13,7 @@ from actors.models.openai import OpenAIChat
 from protocol.model import ModelEvent, ModelRequest, ToolDefinition
 from protocol.turns import UserMessage
 
-from .http_server import REPLY_TEXT
+from .work import REPLY_TEXT
 
 __all__ = ("CLIENTS", "FLOOR", "Client")
 

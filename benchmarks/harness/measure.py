@@ -8,20 +8,32 @@ that this is what it takes on a machine of its own. The wall clock stands beside
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import platform
 import statistics
 import sys
-import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import attrs
 
-__all__ = ("Options", "Sample", "Series", "goal", "options", "report", "stopwatch", "summary", "take_turns", "timed")
+from .clock import Sample, stopwatch, timed
+
+__all__ = (
+    "Options",
+    "Sample",
+    "Series",
+    "arguments",
+    "goal",
+    "options",
+    "report",
+    "stopwatch",
+    "summary",
+    "take_turns",
+    "timed",
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -31,14 +43,6 @@ class Options:
     quick: bool
     """Few and short rounds: shows that it works, proves little."""
     rounds: int
-
-
-@attrs.frozen
-class Sample:
-    """One measurement, in seconds."""
-
-    wall: float
-    cpu: float
 
 
 @attrs.define
@@ -74,27 +78,18 @@ def summary(samples: list[Sample]) -> dict[str, float]:
     }
 
 
-def options(about: str | None, *, rounds: int, quick_rounds: int = 3) -> Options:
-    """Read the command line."""
+def arguments(about: str | None, *, rounds: int) -> argparse.ArgumentParser:
+    """What every benchmark can be told."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--quick", action="store_true", help="few and short rounds: shows that it works, proves little")
     parser.add_argument("--rounds", type=int, default=None, help=f"rounds to measure (default {rounds})")
-    given = parser.parse_args()
+    return parser
+
+
+def options(about: str | None, *, rounds: int, quick_rounds: int = 3) -> Options:
+    """Read the command line."""
+    given = arguments(about, rounds=rounds).parse_args()
     return Options(quick=given.quick, rounds=given.rounds or (quick_rounds if given.quick else rounds))
-
-
-def stopwatch() -> Callable[[], Sample]:
-    """Begin to measure; call what it returns to know how long it was."""
-    cpu, wall = time.process_time(), time.perf_counter()
-    return lambda: Sample(time.perf_counter() - wall, time.process_time() - cpu)
-
-
-def timed(fn: Callable[[], object]) -> Sample:
-    """Run `fn` once, with the garbage of whatever came before already collected."""
-    gc.collect()
-    elapsed = stopwatch()
-    fn()
-    return elapsed()
 
 
 def take_turns(cases: Mapping[str, Callable[[], Sample]], rounds: int, *, warm_up: bool = True) -> dict[str, Series]:

@@ -1,19 +1,17 @@
-"""The resident memory of this process, as Linux tells it."""
+"""The resident memory of this process, as Linux tells it. Needs the standard library alone."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-
-import attrs
+from typing import NamedTuple
 
 __all__ = ("Memory", "memory_mb", "reset_peak")
 
 _STATUS = Path("/proc/self/status")
 
 
-@attrs.frozen
-class Memory:
+class Memory(NamedTuple):
     """In MB."""
 
     now: float

@@ -8,20 +8,19 @@ import trio
 
 from actors import AgentSpec, Runtime, open_runtime, tool
 from protocol.model import ModelEmit, ModelRequest, Profile
-from protocol.turns import TextPart, ToolCall, Turn
+from protocol.turns import TextPart, ToolCall, ToolMessage, Turn
 from protocol.usage import Usage
 
-from .floors import add
+from .work import add
 
 __all__ = ("Caller", "run_agents", "run_once", "run_one", "spec_for")
 
 _ADD = tool(add)
 _USAGE = Usage(10, 0, 0, 5, 0, complete=True)
-_DONE = Turn((TextPart("done"),), "stop", "stop", _USAGE)
 
 
 class Caller:
-    """Asks `width` times for `add(1, 2)` in each of `iterations` turns, then answers.
+    """Asks `width` times for `add(1, 2)` in each of `iterations` turns, then answers with the last result.
 
     Where it stands it reads from the conversation: one serves any number of agents.
     """
@@ -42,7 +41,9 @@ class Caller:
             self.times.append(time.perf_counter())
         iteration = len(request.messages) // 2
         if iteration >= self._iterations:
-            return _DONE
+            last = request.messages[-1]
+            text = last.results[-1].text if isinstance(last, ToolMessage) else "done"
+            return Turn((TextPart(text),), "stop", "stop", _USAGE)
         calls = tuple([ToolCall(f"c{iteration}-{number}", "add", '{"a": 1, "b": 2}') for number in range(self._width)])
         return Turn(calls, "tool_calls", "tool_calls", _USAGE)
 
@@ -52,8 +53,8 @@ def spec_for(model: Caller, iterations: int) -> AgentSpec:
     return AgentSpec(model=model, tools=[_ADD], max_steps=iterations + 1)
 
 
-async def run_one(runtime: Runtime, spec: AgentSpec, *, read_events: bool = False) -> None:
-    """One agent in a runtime, one run."""
+async def run_one(runtime: Runtime, spec: AgentSpec, *, read_events: bool = False) -> str:
+    """One agent in a runtime, one run; the answer."""
     agent = await runtime.spawn(spec)
     async with agent.run("go") as run:
         if read_events:
@@ -61,18 +62,25 @@ async def run_one(runtime: Runtime, spec: AgentSpec, *, read_events: bool = Fals
                 pass
         result = await run.result()
     assert result.answered
+    return result.text
 
 
-async def run_once(iterations: int, width: int = 1, *, model: Caller | None = None, read_events: bool = False) -> None:
-    """One agent, one run, in a runtime of its own."""
+async def run_once(iterations: int, width: int = 1, *, model: Caller | None = None, read_events: bool = False) -> str:
+    """One agent, one run, in a runtime of its own; the answer."""
     spec = spec_for(model or Caller(iterations, width), iterations)
     async with open_runtime() as runtime:
-        await run_one(runtime, spec, read_events=read_events)
+        return await run_one(runtime, spec, read_events=read_events)
 
 
-async def run_agents(agents: int, iterations: int) -> None:
-    """Many agents in one runtime, each with one run, all at once."""
+async def run_agents(agents: int, iterations: int) -> list[str]:
+    """Many agents in one runtime, each with one run, all at once; the answers."""
+    answers: list[str] = []
+
+    async def answer(runtime: Runtime) -> None:
+        answers.append(await run_one(runtime, spec))
+
     spec = spec_for(Caller(iterations), iterations)
     async with open_runtime() as runtime, trio.open_nursery() as nursery:
         for _ in range(agents):
-            nursery.start_soon(run_one, runtime, spec)
+            nursery.start_soon(answer, runtime)
+    return answers

@@ -1,4 +1,7 @@
-"""Run every benchmark, one after the other, and write `RESULTS.md`: `python -m benchmarks.harness.table [--quick]`."""
+"""Run every benchmark, one after the other, and write `RESULTS.md`: `python -m benchmarks.harness.table [--quick]`.
+
+What another program wrote between marks of its own stays.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import sys
 from itertools import starmap
 from pathlib import Path
 from typing import Any
+
+from .markdown import grid, machine, regions, table, words
 
 FOLDER = Path(__file__).resolve().parent.parent
 PROGRAMS = (
@@ -32,8 +37,15 @@ over to other machines.
 
 def main() -> None:
     results = [_run(name, *sys.argv[1:]) for name in PROGRAMS]
-    text = HEAD + _machine(results) + _goals(results) + _missed(results) + "".join(_details(one) for one in results)
-    (FOLDER / "RESULTS.md").write_text(text, "utf-8")
+    path = FOLDER / "RESULTS.md"
+    path.write_text(page(results, path.read_text("utf-8") if path.exists() else ""), "utf-8")
+
+
+def page(results: list[dict[str, Any]], old: str = "") -> str:
+    """The whole of `RESULTS.md`, with what others wrote between their marks in the old one."""
+    head = HEAD + machine(results[0]["machine"], quick=results[0]["quick"]) + "\n"
+    text = head + _goals(results) + _missed(results) + "".join(_details(one) for one in results)
+    return "\n".join([text, *regions(old)])
 
 
 def _run(name: str, *arguments: str) -> dict[str, Any]:
@@ -44,23 +56,14 @@ def _run(name: str, *arguments: str) -> dict[str, Any]:
     return told
 
 
-def _machine(results: list[dict[str, Any]]) -> str:
-    machine = results[0]["machine"]
-    quick = "\n**Quick rounds: these figures prove little.**\n" if results[0]["quick"] else ""
-    return (
-        f"{machine['date']}, {machine['python']}, {machine['system']}, {machine['cpus']} cores, shared with others.\n"
-        f"An empty loop of a million rounds takes {machine['loop_ms']:g} ms of CPU: read absolute times by that.\n{quick}\n"
-    )
-
-
 def _goals(results: list[dict[str, Any]]) -> str:
-    lines = ["| benchmark | goal | measured | wanted | |\n", "|---|---|---|---|---|\n"]
+    rows: list[list[str]] = []
     for one in results:
         for goal in one["goals"]:
             bound = f"<= {goal['at_most']:g}" if "at_most" in goal else f">= {goal['at_least']:g}"
             met = "met" if goal["met"] else "**missed**"
-            lines.append(f"| {one['benchmark']} | {goal['what']} | {goal['measured']:.3g} | {bound} | {met} |\n")
-    return "".join(lines)
+            rows.append([one["benchmark"], goal["what"], f"{goal['measured']:.3g}", bound, met])
+    return grid(["benchmark", "goal", "measured", "wanted", ""], rows)
 
 
 def _missed(results: list[dict[str, Any]]) -> str:
@@ -73,22 +76,8 @@ def _details(one: dict[str, Any]) -> str:
     known = {"benchmark", "quick", "rounds", "goals", "machine"}
     tables = {key: value for key, value in one.items() if key not in known and isinstance(value, dict)}
     facts = {key: value for key, value in one.items() if key not in known and not isinstance(value, dict)}
-    told = ", ".join(f"{_words(key)} {value}" for key, value in [("rounds", one["rounds"]), *facts.items()])
-    return f"\n## {one['benchmark']}\n\n{told}\n" + "".join(starmap(_table, tables.items()))
-
-
-def _table(title: str, rows: dict[str, Any]) -> str:
-    first = next(iter(rows.values()))
-    columns = list(first) if isinstance(first, dict) else []
-    lines = [f"\n| {_words(title)} | {' | '.join(columns) or ' '} |\n", "|---|" + "---|" * max(1, len(columns)) + "\n"]
-    for name, value in rows.items():
-        cells = [f"{value[column]:g}" for column in columns] if columns else [f"{value:g}"]
-        lines.append(f"| {_words(name)} | {' | '.join(cells)} |\n")
-    return "".join(lines)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
+    told = ", ".join(f"{words(key)} {value}" for key, value in [("rounds", one["rounds"]), *facts.items()])
+    return f"\n## {one['benchmark']}\n\n{told}\n" + "".join(starmap(table, tables.items()))
 
 
 if __name__ == "__main__":

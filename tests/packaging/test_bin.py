@@ -226,14 +226,21 @@ def test_bench(checkout: Checkout) -> None:
     (checkout.root / "benchmarks" / "quick.py").write_text(
         '"""How quick it is.\n\nMore."""\nimport sys, _shared\nprint(_shared.WORD, __name__, sys.argv[1:])\n'
     )
+    (checkout.root / "benchmarks" / "wide").mkdir()
+    (checkout.root / "benchmarks" / "wide" / "__main__.py").write_text('"""How wide it is."""\nprint(__name__)\n')
     listed = checkout.run(checkout.root / "bin" / "bench")
     ran = checkout.run(checkout.root / "bin" / "bench", "quick", "--rounds", "2")
+    package = checkout.run(checkout.root / "bin" / "bench", "wide")
     unknown = checkout.run(checkout.root / "bin" / "bench", "slow")
 
-    assert (listed.returncode, listed.stdout) == (0, f"{'quick':<24}How quick it is.\n")
+    assert (listed.returncode, listed.stdout) == (
+        0,
+        f"{'quick':<24}How quick it is.\n{'wide':<24}How wide it is.\n",
+    )
     assert (ran.returncode, ran.stdout) == (0, "shared __main__ ['--rounds', '2']\n")
+    assert (package.returncode, package.stdout) == (0, "__main__\n")
     assert unknown.returncode == 2
-    assert "there is no benchmark 'slow'; there are: quick" in unknown.stderr
+    assert "there is no benchmark 'slow'; there are: quick, wide" in unknown.stderr
 
 
 @pytest.mark.parametrize(("option", "status"), [("--version", 0), ("--no-such-option", 1)])

@@ -1,0 +1,1 @@
+"""Onward beside other agent libraries, each installed into an environment of its own, all of them in turn."""

@@ -1,0 +1,1 @@
+"""One module per library: how it does the work. Each is imported in its library's environment alone."""
