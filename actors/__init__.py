@@ -55,6 +55,7 @@ from .agent import (
 )
 from .eventlog import EventsLost
 from .generate import generate, stream
+from .kit import format_task_tree
 from .prices import genai_prices
 from .runtime import Runtime, open_runtime
 from .tools import CommandResult, Tool, external_tool, files, run_command, tool
@@ -105,6 +106,7 @@ __all__ = (
     "execute_tools",
     "external_tool",
     "files",
+    "format_task_tree",
     "genai_prices",
     "generate",
     "generate_step",

@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from protocol.errors import AgentStopped, JournalError, SpecError, SubmissionRefused
-from protocol.ledger import Account
+from protocol.ledger import Account, AccountStatistics
 from protocol.records import StoredAgent, StoredEvents
 from protocol.requests import DecisionReply, Response
 from protocol.turns import Message
@@ -22,14 +22,16 @@ from .agent import (
     AgentSpec,
     Budget,
     ModelUse,
+    Probe,
     RunContext,
     ThreadStatistics,
     ToolThreads,
+    Watch,
     as_fork,
     current_run,
     submit,
 )
-from .journal import Journal, MemoryJournal, SQLiteJournal
+from .journal import DiskStatistics, Journal, MemoryJournal, SQLiteJournal
 from .kit import Actor, Mailbox, Port, Restarts, supervise
 
 __all__ = ("Runtime", "RuntimeStatistics", "open_runtime")
@@ -46,6 +48,20 @@ class RuntimeStatistics:
     actors: int
     llm_calls: int
     tool_threads: ThreadStatistics
+    states: Mapping[str, int]
+    """How many agents are `idle`, `running`, `waiting` (for a decision, or for results of their caller) and `stopped`."""
+    queued_runs: int
+    open_requests: int
+    runs_ended: Mapping[tuple[str, str], int]
+    """Runs that have come to an end: by its kind (`finished`, `failed`, `cancelled`), and by who stopped them."""
+    model_calls: Mapping[str, int]
+    """Model calls: those that brought a turn (`ok`), and those that were refused, broken or cut (`failed`)."""
+    tool_calls: Mapping[str, int]
+    """Tool calls that have their result, by its status."""
+    account: AccountStatistics
+    """What all runs have used together; its limits are none."""
+    journal: DiskStatistics | None
+    """`None` where there is no journal."""
 
 
 @final
@@ -72,6 +88,7 @@ class Runtime:
         self._agents: dict[str, Agent] = {}
         self._close_seconds = close_seconds
         self._models = Counter[int]()
+        self._watch = Watch()
         self._actors = 0
         self._closed = False
         self._claimed = set[str]()
@@ -90,6 +107,20 @@ class Runtime:
             yield
         finally:
             self._observers.remove(on_spawn)
+
+    @contextlib.contextmanager
+    def probe(self, probe: Probe) -> Generator[None]:
+        """Inside the block, runs that begin are probed: see `actors.telemetry`, which traces them.
+
+        Raises `SpecError` if they are probed already.
+        """
+        if self._watch.probe is not None:
+            raise SpecError("the runs of this runtime are probed already: leave the first probe's block before")
+        self._watch.probe = probe
+        try:
+            yield
+        finally:
+            self._watch.probe = None
 
     async def spawn(self, spec: AgentSpec, *, messages: Iterable[Message] = (), context: Any = None) -> Agent:
         """Make an agent; or bring it back, if the runtime's journal holds one of this name that is not here yet.
@@ -149,6 +180,7 @@ class Runtime:
         agent = Agent(
             spec,
             models=ModelUse(self._models, spawner.core.models if spawner is not None else None),
+            watch=self._watch,
             journal=self._journal,
             threads=self._threads,
             account=self._account,
@@ -205,9 +237,24 @@ class Runtime:
 
     def statistics(self) -> RuntimeStatistics:
         """A frozen look at the runtime."""
-        running = sum(1 for agent in self._agents.values() if agent.statistics().run is not None)
-        threads = self._threads.statistics()
-        return RuntimeStatistics(len(self._agents), running, self._actors, self._account.llm_calls, threads)
+        agents = [agent.statistics() for agent in self._agents.values()]
+        states = Counter[str](idle=0, running=0, waiting=0, stopped=0)
+        states.update(agent.state for agent in agents)
+        return RuntimeStatistics(
+            agents=len(agents),
+            running=sum(1 for agent in agents if agent.run is not None),
+            actors=self._actors,
+            llm_calls=self._account.llm_calls,
+            tool_threads=self._threads.statistics(),
+            states=dict(states),
+            queued_runs=sum(agent.queued_runs for agent in agents),
+            open_requests=sum(agent.open_requests for agent in agents),
+            runs_ended=dict(self._watch.ended),
+            model_calls=dict(self._watch.calls),
+            tool_calls=dict(self._watch.tools),
+            account=self._account.statistics(),
+            journal=self._journal.statistics(),
+        )
 
     async def _host(self, agent: Agent) -> None:
         try:

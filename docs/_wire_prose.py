@@ -22,8 +22,9 @@ one-time ticket. No secret stands in an address.
 | 431 | the head is too long |
 | 503 | too many connections: `Retry-After` says when to come again |
 
-`/healthz`, `/readyz` and `/schema` ask for nothing. Roles: `observe` (read), `decide` (answer questions), `operate`
-(spawn, run, steer, cancel), `admin` (all of these). Whoever holds any of them may observe.
+`/healthz`, `/readyz` and `/schema` ask for nothing; `/metrics`, in the text format of Prometheus, asks for `observe`.
+Roles: `observe` (read), `decide` (answer questions), `operate` (spawn, run, steer, cancel), `admin` (all of these).
+Whoever holds any of them may observe.
 """
 
 FRAMES = """\

@@ -12,6 +12,7 @@ from ._manual import Loop, append_exchange, evaluate_stop, execute_tools, genera
 from ._models import ModelUse
 from ._opening import as_fork
 from ._policies import Approval, Continuation, Remote, always, never, remote, up_to, within
+from ._probe import CallProbe, Probe, ProbedRun, RunProbe, ToolProbe, Watch
 from ._run import Run, RunStatistics
 from ._spec import AgentSpec
 from ._spec_warnings import LimitsWarning
@@ -29,21 +30,27 @@ __all__ = (
     "Background",
     "Budget",
     "CallConfig",
+    "CallProbe",
     "Continuation",
     "LimitsWarning",
     "Loop",
     "ModelUse",
     "PendingTool",
+    "Probe",
+    "ProbedRun",
     "Remote",
     "Run",
     "RunContext",
     "RunCore",
+    "RunProbe",
     "RunStatistics",
     "Starting",
     "StepOverrides",
     "StepState",
     "ThreadStatistics",
+    "ToolProbe",
     "ToolThreads",
+    "Watch",
     "always",
     "append_exchange",
     "as_fork",

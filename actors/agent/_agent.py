@@ -20,7 +20,7 @@ from protocol.requests import RequestTable
 from protocol.run import RunState
 from protocol.stop import StopCondition
 from protocol.stopwatch import Activity
-from protocol.text import clean, is_visible
+from protocol.text import clean
 from protocol.turns import Message
 
 from ..eventlog import EventReader, EventStream, RunLog
@@ -36,10 +36,11 @@ from ._models import ModelUse
 from ._opening import core_of, open_core, own_settings, take_up
 from ._park import suspend, wait_parked
 from ._policies import Continuation
+from ._probe import Watch
 from ._run import Run
 from ._spec import AgentSpec
 from ._star import Drive
-from ._starting import IfBusy, Starting
+from ._starting import IfBusy, Starting, check_prompt
 from ._threads import ToolThreads
 from ._turn import take_turn
 
@@ -58,6 +59,7 @@ class Agent:
         threads: ToolThreads,
         account: Account,
         models: ModelUse,
+        watch: Watch | None = None,
         event_log_bytes: int = 256 * 1024,
         messages: Iterable[Message] = (),
         spawn: Callable[[AgentSpec], Awaitable[Agent]] | None = None,
@@ -80,6 +82,7 @@ class Agent:
             models,
             self.id,
             spec.name,
+            watch or Watch(),
             messages=messages,
             event_log_bytes=event_log_bytes,
             is_kept=is_kept,
@@ -151,7 +154,7 @@ class Agent:
         Raises `SpecError` for a prompt or setting that cannot be right, `AgentBusy` if a run is going on and `if_busy`
         is `refuse` (or too many wait), `AgentStopped` if the agent takes no more runs.
         """
-        _check_prompt(prompt)
+        check_prompt(prompt)
         spec = self.spec.for_run(limits=limits, stop_when=stop_when, continuation=continuation)
         driver = drive if loop is None else driver_of(loop)
         async with self._open_run(
@@ -178,7 +181,7 @@ class Agent:
         """
         if self._nursery is None or self._stop_reason is not None:
             raise self._refusal()
-        _check_prompt(prompt)
+        check_prompt(prompt)
         spec = self.spec.for_run(limits=limits)
         starting = self._promised = Starting(self._promised)
         self._nursery.start_soon(self._hold, clean(prompt), spec, if_busy, starting, name=f"{self.name}/held")
@@ -392,8 +395,3 @@ class Agent:
             Launched(core, context, self.id, driver, self._threads),
             partial(self._turn.release_on_behalf_of, owner),
         )
-
-
-def _check_prompt(prompt: str) -> None:
-    if not isinstance(prompt, str) or not is_visible(prompt):
-        raise SpecError(f"the prompt is empty: say what the agent should do; it is {prompt!r}")

@@ -8,7 +8,6 @@ the call of the provider. All questions of one turn are opened together.
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
@@ -23,13 +22,14 @@ from protocol.gate import ContinuationResponse
 from protocol.requests import Request, Resolution, resolution_of
 
 from ..kit import Ask, Mailbox
+from ..logs import bound, get_logger
 from ._core import RunCore
 from ._foreign import FOREIGN, as_failure
 from ._policies import Approval, Continuation, Remote
 
 __all__ = ("ApprovalQuestion", "Approvals", "Arbiter", "ArbiterAsk", "ProviderFault", "Question")
 
-logger = logging.getLogger("onward")
+logger = get_logger(__name__)
 
 KEEP_SECONDS = 30.0
 """How often the time that is left to an open request is written down."""
@@ -140,6 +140,7 @@ class Arbiter:
             self._end(one.request.request)
         else:
             nursery.start_soon(self._watch, one, name=one.request.request)
+            logger.info("request open", request=one.request.request, kind=_kind_of(one.request))
 
     def _end(self, *requests: str) -> None:
         for request in requests:
@@ -150,6 +151,14 @@ class Arbiter:
             self.core.requests.note_number(resolution.request, self.core.log.number)
         one.resolved(resolution)
         one.watch.cancel("resolved")
+        logger.info(
+            "request closed",
+            request=resolution.request,
+            run=self.core.run,
+            agent_name=self.core.spec.name,
+            outcome=resolution.outcome,
+            by=resolution.by or "nobody",
+        )
 
     async def _watch(self, one: _Open) -> None:
         """Run the deadline and the provider side by side: one that ignores its cancel cannot outlive its time.
@@ -157,7 +166,7 @@ class Arbiter:
         What the provider says or raises once the request is closed changes nothing.
         """
         try:
-            with one.watch:
+            with bound(request=one.request.request), one.watch:
                 async with trio.open_nursery() as nursery:
                     if one.deadline is not None:
                         nursery.start_soon(self._expire, one.request.request, one.deadline)
@@ -184,8 +193,9 @@ class Arbiter:
                 self._log_late_failure(request)
 
     def _log_late_failure(self, request: Request) -> None:
-        kind = "a continuation" if isinstance(request, ContinuationRequired) else "an approval"
-        logger.warning("%s provider of agent %s failed after its request was closed", kind, self.core.spec.name)
+        logger.warning(
+            "a provider failed after its request was closed", kind=_kind_of(request), request=request.request
+        )
 
     async def _expire(self, request: str, deadline: float) -> None:
         if (
@@ -196,6 +206,10 @@ class Arbiter:
                 self.core.keep()
         await trio.sleep_until(deadline)
         self.core.requests.expire(request)
+
+
+def _kind_of(request: Request) -> str:
+    return "continuation" if isinstance(request, ContinuationRequired) else "approval"
 
 
 def _answer(one: _Open, standing: Resolution) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from functools import partial
 from types import CoroutineType
@@ -26,6 +26,7 @@ from ._context import current_activity
 from ._core import RunCore
 from ._ending import TIME_TEXT
 from ._foreign import FOREIGN, as_failure
+from ._probe import RunProbe, ToolProbe
 from ._resolve import Ready
 from ._threads import ToolThreads
 
@@ -60,7 +61,7 @@ class Body:
             await self.announce()
         self.enter()
         try:
-            status, text = await self._outcome()
+            status, text = await self._probed_outcome()
         finally:
             self.record(status, text)
 
@@ -87,6 +88,20 @@ class Body:
             shown = cut_middle(msgspec.json.encode(self.item.shown).decode(), 1000)
             text = f"(The arguments were changed before it ran: {shown})\n{text}"
         self.core.record(ToolResult(call.id, call.name, status, text, True))
+
+    def _probed_outcome(self) -> Coroutine[Any, Any, tuple[ToolStatus, str]]:
+        probe = self.core.probe
+        return self._outcome() if probe is None else self._outcome_in(probe)
+
+    async def _outcome_in(self, probe: RunProbe) -> tuple[ToolStatus, str]:
+        with self._probe(probe) as span:
+            status, text = await self._outcome()
+            span.came(status, text)
+            return status, text
+
+    def _probe(self, probe: RunProbe) -> ToolProbe:
+        call = self.item.call
+        return probe.tool_call(call.id, call.name, self.item.shown)
 
     async def _outcome(self) -> tuple[ToolStatus, str]:
         tool = self.item.tool
@@ -132,6 +147,15 @@ class Body:
 
     async def value(self) -> Any:
         """What the body returns, raising what it raises."""
+        probe = self.core.probe
+        if probe is None:
+            return await self._value()
+        with self._probe(probe) as span:
+            value = await self._value()
+            span.came("ok", "")
+            return value
+
+    async def _value(self) -> Any:
         return await self.timed(partial(self._in_thread, self._call) if self.item.tool.in_thread else self._in_task)
 
     async def timed(self, fn: Callable[[], Awaitable[Any]]) -> Any:

@@ -43,6 +43,7 @@ from ._hooks import StepOverrides
 from ._hops import HopInFlight
 from ._keeper import Keeper
 from ._models import ModelUse
+from ._probe import RunProbe, Watch
 from ._spec import AgentSpec
 
 __all__ = ("RunCore", "finish_word")
@@ -71,6 +72,10 @@ class RunCore:
     """What started the run and counts as this one's work until it is over: the body of a tool call, or a run's hook."""
     models: ModelUse = attrs.field(factory=ModelUse)
     """The agent's: what it has asked is closed when it has ended."""
+    watch: Watch = attrs.field(factory=Watch)
+    """The runtime's: how runs are watched."""
+    probe: RunProbe | None = None
+    """What stands around this run's work, if anything does."""
     context: Any = None
     """What the caller gave to `agent.run(context=)`, or a hook put in its place."""
     acting: AgentSpec = attrs.field(init=False)
@@ -297,6 +302,7 @@ class RunCore:
         if result.call in self.state.results or self.log.over or self.suspended:
             return
         self.state.results[result.call] = result
+        self.watch.tools[result.status] += 1
         self.log.emit(
             ToolFinished(
                 run=self.run,

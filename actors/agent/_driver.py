@@ -10,7 +10,6 @@ that first question is the whole of re-entry: a state restored with a turn goes 
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -21,6 +20,7 @@ from protocol.limits import finish_reason_for
 from protocol.run import Finished, RunEnd
 from protocol.stopwatch import Stopwatch
 
+from ..logs import get_logger
 from ._callbacks import EndRun, call_user
 from ._calls import answer_calls
 from ._core import RunCore
@@ -32,7 +32,7 @@ from ._think import think
 
 __all__ = ("drive", "observe", "wait_for_reader", "within_time")
 
-logger = logging.getLogger("onward")
+logger = get_logger(__name__)
 
 
 def drive(core: RunCore, services: Services) -> Awaitable[RunEnd]:
@@ -122,5 +122,5 @@ async def observe(core: RunCore, acting: AgentSpec) -> None:
         try:
             await call_user(hook, step, seconds=acting.callback_timeout_seconds)
         except Exception as error:
-            logger.exception("on_step of agent %s failed", acting.name)
+            logger.exception("on_step failed", agent_name=acting.name)
             core.warn("observer_failed", f"on_step raised {type(error).__name__}; the run goes on")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import attrs
 
 from protocol.errors import ModelReplyError
@@ -20,6 +18,7 @@ from protocol.run import FinalCall, Finished, RunEnd
 from protocol.text import clean
 from protocol.turns import AssistantMessage, OpaquePart, TextPart, ToolCall
 
+from ..logs import get_logger
 from ._answers import answer_rejected, rejection_of
 from ._callbacks import EndRun, call_user, failed
 from ._core import RunCore, finish_word
@@ -27,7 +26,7 @@ from ._limits import short_of
 
 __all__ = ("end_without_call", "follow_final", "handle_final", "prepare_final")
 
-logger = logging.getLogger("onward")
+logger = get_logger(__name__)
 
 _ONE_OPTION: tuple[set[LimitName], ...] = ({"tool_iterations", "tool_calls"}, {"total_tokens", "cost", "wall_clock"})
 """The limits that one finalization option covers: off for one is off for all of them (F1, F2)."""
@@ -97,7 +96,7 @@ async def _instruction(core: RunCore, limit: LimitState | None) -> str | None:
         if text is not None and not isinstance(text, str):
             raise TypeError(f"a finalization function returns a str or None, not {type(text).__name__}")
     except Exception as error:
-        logger.exception("the %s finalization of agent %s failed", name, spec.name)
+        logger.exception("a finalization failed", limit=name, agent_name=spec.name)
         core.warn(
             "finalization_failed", f"the {name} finalization raised {type(error).__name__} and is off for this run"
         )

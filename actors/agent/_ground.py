@@ -18,6 +18,7 @@ from ..journal import Journal
 from ._core import RunCore
 from ._keeper import Keeper
 from ._models import ModelUse
+from ._probe import Watch
 
 __all__ = ("Ground", "lay_ground")
 
@@ -31,6 +32,7 @@ class Ground:
     journal: Journal
     models: ModelUse
     keepers: tuple[Keeper, ...]
+    watch: Watch
 
     def under(self, parent: RunCore) -> Ground:
         """What they stand on when a tool of another agent's run starts them: its requests, and its journal too."""
@@ -42,6 +44,7 @@ def lay_ground(
     models: ModelUse,
     agent: str,
     name: str,
+    watch: Watch,
     *,
     messages: Iterable[Message],
     event_log_bytes: int,
@@ -54,14 +57,14 @@ def lay_ground(
     epoch = "" if found is None else found.epoch
     if not is_kept:
         stream = EventStream(agent, max_bytes=event_log_bytes, epoch=epoch, stored=events)
-        return Ground(history, RequestTable(trio.current_time), journal, models, ()), stream
+        return Ground(history, RequestTable(trio.current_time), journal, models, (), watch), stream
     keeper = Keeper(journal, agent, name, history)
     stream = EventStream(agent, appended=keeper.appended, max_bytes=event_log_bytes, epoch=epoch, stored=events)
     requests = RequestTable(trio.current_time, keeper.commit)
     keeper.keep(stream, requests)
     if found is not None:
         _take_up(requests, found.closed, stream)
-    return Ground(history, requests, journal, models, (keeper,)), stream
+    return Ground(history, requests, journal, models, (keeper,), watch), stream
 
 
 def _take_up(requests: RequestTable, closed: Iterable[Resolution], stream: EventStream) -> None:

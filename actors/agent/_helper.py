@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.errors import LimitReachedError, ModelError, ModelReplyError, RunOver, SpecError
+from protocol.errors import LimitReachedError, ModelError, RunOver, SpecError
 from protocol.ids import new_id
 from protocol.ledger import Account
 from protocol.model import Model, ModelEvent, ModelRequest, RequestSent
@@ -13,6 +13,7 @@ from protocol.usage import UNKNOWN_USAGE
 from ._charges import amounts_of, estimate_of, report_usage, spending_of
 from ._context import current_run
 from ._core import RunCore
+from ._session import ask
 
 __all__ = ("ask_model",)
 
@@ -51,10 +52,7 @@ async def ask_model(
 
     reply: Turn | None = None
     try:
-        turn = await model.turn(request, emit)
-        if not isinstance(turn, Turn):
-            raise ModelReplyError(f"model {model.name} returned {type(turn).__name__}, not a Turn")
-        reply = turn
+        turn = reply = await ask(core, model, request, emit)
     except ModelError as error:
         reply = error.partial
         raise

@@ -7,13 +7,17 @@ from collections.abc import Callable
 import attrs
 import trio
 
+from ..logs import bound, get_logger
 from ._context import RunContext, current_activity, current_run
 from ._core import RunCore
 from ._observed import tell_end
+from ._probe import Probe, ProbedRun
 from ._star import Drive, run_star, watch_over
 from ._threads import ToolThreads
 
 __all__ = ("Launched", "launch")
+
+logger = get_logger(__name__)
 
 
 @attrs.frozen(eq=False)
@@ -37,21 +41,62 @@ def launch(nursery: trio.Nursery, run: Launched, release: Callable[[], object]) 
     name = core.spec.name
     tokens = current_run.set(run.context), current_activity.set(core.activity)
     try:
-        nursery.start_soon(_serve, run, release, name=f"{name}/{core.run}")
-        nursery.start_soon(watch_over, core, core.spec.cancel_grace_seconds, name=f"{name}/watchdog")
+        with bound(agent=run.agent, agent_name=name, run=core.run, request=None, connection=None):
+            nursery.start_soon(_serve, run, core.watch.probe, release, name=f"{name}/{core.run}")
+            nursery.start_soon(watch_over, core, core.spec.cancel_grace_seconds, name=f"{name}/watchdog")
     finally:
         current_run.reset(tokens[0])
         current_activity.reset(tokens[1])
 
 
-async def _serve(run: Launched, release: Callable[[], object]) -> None:
+async def _serve(run: Launched, probe: Probe | None, release: Callable[[], object]) -> None:
     core = run.core
+    logger.info("run started")
     try:
-        await run_star(core, run.threads, run.driver)
+        if probe is None:
+            await run_star(core, run.threads, run.driver)
+        else:
+            await _probed(run, probe)
     finally:
+        _log_end(core)
         if core.spec.on_run_end is not None:
             # The hook's own bound is shorter: that it was too slow is told.
             with trio.move_on_after(core.spec.callback_timeout_seconds + 1, shield=True):
                 await tell_end(core, run.context.stream, run.agent)
         core.closed.set()
         release()
+
+
+async def _probed(run: Launched, probe: Probe) -> None:
+    core = run.core
+    facts = ProbedRun(
+        agent=run.agent,
+        agent_name=core.spec.name,
+        run=core.run,
+        path=core.path,
+        model=core.spec.model,
+        system=core.spec.system,
+        prompt=core.state.prompt,
+    )
+    with probe.run(facts) as core.probe:
+        assert core.probe is not None
+        core.log.tap = core.probe.heard
+        await run_star(core, run.threads, run.driver)
+
+
+def _log_end(core: RunCore) -> None:
+    """Say how a run went, but nothing of what was said in it."""
+    result = core.result
+    if result is None:
+        logger.info("run suspended")
+        return
+    counters = result.counters
+    logger.info(
+        "run ended",
+        stopped_by=result.stopped_by,
+        finish_reason=result.finish_reason,
+        seconds=round(result.elapsed_seconds, 3),
+        llm_calls=counters.llm_calls,
+        tool_calls=counters.tool_calls,
+        tokens=result.usage.total_tokens,
+    )

@@ -22,7 +22,6 @@ without a result are not run. What it raises fails the run, unless the run had c
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, final
@@ -36,6 +35,7 @@ from protocol.run import Failed, FinalCall, Finished, RunEnd
 from protocol.text import clean, is_visible
 from protocol.turns import AssistantMessage, Message, ToolCall, ToolResult, Turn
 
+from ..logs import get_logger
 from ._callbacks import failed, met_condition
 from ._calls import answer_calls
 from ._core import RunCore
@@ -69,7 +69,7 @@ __all__ = (
     "should_continue",
 )
 
-logger = logging.getLogger("onward")
+logger = get_logger(__name__)
 
 
 @final
@@ -223,7 +223,7 @@ async def _follow(function: LoopFunction, driving: Driving) -> RunEnd:
         await trio.lowlevel.checkpoint_if_cancelled()  # a cut wins over what was raised while it took effect
         if driving.end is None:
             return _failure(failure)
-        logger.exception("the loop of agent %s failed after the end of its run", core.spec.name)
+        logger.exception("a loop failed after the end of its run", agent_name=core.spec.name)
         core.warn("loop_failed", f"the loop raised {type(failure).__name__} after the run had come to its end")
     if driving.fault is not None:
         raise driving.fault

@@ -7,7 +7,6 @@ runs: a sub-agent comes and goes with each task, and its model stays until the a
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 
 import attrs
@@ -15,9 +14,11 @@ import trio
 
 from protocol.model import Model
 
+from ..logs import get_logger
+
 __all__ = ("ModelUse",)
 
-logger = logging.getLogger("onward")
+logger = get_logger(__name__)
 
 
 @attrs.define(eq=False)
@@ -56,4 +57,4 @@ async def _close(model: Model) -> None:
     try:
         await aclose()
     except Exception:
-        logger.exception("closing model %s failed", model.name)
+        logger.exception("closing a model failed", model=model.name)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-
 from protocol.events import AgentWarned
 
 from ..eventlog import EventStream
+from ..logs import get_logger
 from ._callbacks import call_user
 from ._core import RunCore
 
 __all__ = ("tell_end",)
 
-logger = logging.getLogger("onward")
+logger = get_logger(__name__)
 
 
 async def tell_end(core: RunCore, stream: EventStream, agent: str) -> None:
@@ -24,6 +23,6 @@ async def tell_end(core: RunCore, stream: EventStream, agent: str) -> None:
     try:
         await call_user(hook, result, seconds=core.spec.callback_timeout_seconds)
     except Exception as error:
-        logger.exception("on_run_end of agent %s failed", core.spec.name)
+        logger.exception("on_run_end failed", agent_name=core.spec.name)
         text = f"on_run_end raised {type(error).__name__}"
         stream.append(AgentWarned(agent=agent, code="observer_failed", text=text))

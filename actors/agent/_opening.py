@@ -71,6 +71,7 @@ def open_core(
         activity=Activity(tuple(watches)),
         models=ground.models,
         keepers=ground.keepers,
+        watch=ground.watch,
         context=context,
     )
 
@@ -183,7 +184,7 @@ def _say_what_is_missing(core: RunCore, facts: RunFacts) -> None:
 
 def _end_child(parent: RunCore, facts: RunFacts) -> None:
     """A run that a tool had started ends with the call that started it."""
-    ground = Ground(History(), parent.requests, parent.journal, parent.models, parent.keepers)
+    ground = Ground(History(), parent.requests, parent.journal, parent.models, parent.keepers, parent.watch)
     core = core_of(ground, facts, parent.spec, parent.log.stream, above=parent.account)
     state = core.state
     core.account.take_up(facts.account, alone=False)

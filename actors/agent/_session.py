@@ -41,7 +41,29 @@ from ._core import RunCore
 from ._foreign import FOREIGN, as_failure
 from ._hops import HopInFlight
 
-__all__ = ("Session", "Think")
+__all__ = ("Session", "Think", "ask")
+
+
+async def ask(core: RunCore, model: Model, request: ModelRequest, emit: ModelEmit) -> Turn:
+    """Make one model call of a run, inside its probe if it has one. Raises what the model raises."""
+    probe, outcome = core.probe, "failed"
+    try:
+        if probe is None:
+            turn = _checked(model, await model.turn(request, emit))
+        else:
+            with probe.model_call(request, model) as span:
+                turn = _checked(model, await model.turn(request, emit))
+                span.came(turn)
+        outcome = "ok"
+        return turn
+    finally:
+        core.watch.calls[outcome] += 1
+
+
+def _checked(model: Model, turn: object) -> Turn:
+    if not isinstance(turn, Turn):
+        raise ModelReplyError(f"model {model.name} returned {type(turn).__name__}, not a Turn")
+    return turn
 
 
 @attrs.define(eq=False)
@@ -87,9 +109,7 @@ class Session:
         emit = self._emitter() if hop is None else hop.emitter(self._emitter(hop))
         core.hop = hop
         try:
-            turn = await model.turn(message.request, emit)
-            if not isinstance(turn, Turn):
-                raise ModelReplyError(f"model {model.name} returned {type(turn).__name__}, not a Turn")
+            turn = await ask(core, model, message.request, emit)
             heard = turn
         except FOREIGN as error:
             failure = as_failure(error)

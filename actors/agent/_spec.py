@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from protocol.model import Model, ToolChoice
 from protocol.prices import PriceTable
 from protocol.stop import DEFAULT_MAX_STEPS, StopCondition, max_steps
 
+from ..logs import get_logger
 from . import _checks as checks
 from ._budgets import Budget, check_prices
 from ._hooks import (
@@ -33,7 +33,7 @@ from ._spec_warnings import warn_of_limits
 
 __all__ = ("AgentSpec", "stop_conditions")
 
-logger = logging.getLogger("onward")
+logger = get_logger(__name__)
 
 
 @attrs.frozen(kw_only=True)
@@ -224,7 +224,7 @@ def stop_conditions(spec: AgentSpec) -> tuple[StopCondition, ...]:
     def default_max_steps(state: Any) -> Any:
         verdict = bound(state)
         if verdict:
-            logger.warning("the default of %d steps cut run of agent %s: set max_steps", DEFAULT_MAX_STEPS, spec.name)
+            logger.warning("the default bound cut a run: set max_steps", steps=DEFAULT_MAX_STEPS, agent_name=spec.name)
         return verdict
 
     return (default_max_steps,)

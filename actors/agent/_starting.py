@@ -7,9 +7,12 @@ from typing import Literal, TypeAlias
 import attrs
 import trio
 
+from protocol.errors import SpecError
+from protocol.text import is_visible
+
 from ._run import Run
 
-__all__ = ("IfBusy", "Starting")
+__all__ = ("IfBusy", "Starting", "check_prompt")
 
 IfBusy: TypeAlias = Literal["refuse", "queue"]
 """What becomes of a run that is wanted while another one goes on."""
@@ -57,3 +60,9 @@ class Starting:
             assert self.refusal is not None
             raise self.refusal
         return self.run
+
+
+def check_prompt(prompt: str) -> None:
+    """Raise `SpecError` for a prompt that says nothing."""
+    if not isinstance(prompt, str) or not is_visible(prompt):
+        raise SpecError(f"the prompt is empty: say what the agent should do; it is {prompt!r}")

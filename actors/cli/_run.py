@@ -68,9 +68,11 @@ async def _converse(
         if arguments.serve is None:
             return await _follow(agent, arguments.prompt, follower, signals, screen)
         from ._listening import listening  # slow, and only needed here
+        from ._task_tree import tree_on_signal
 
         async with listening(runtime, Listening(port=arguments.serve), screen, restarting=False):
-            end = await _follow(agent, arguments.prompt, follower, signals, screen)
+            with tree_on_signal(2):
+                end = await _follow(agent, arguments.prompt, follower, signals, screen)
             agent.stop("its run is over")  # so that clients know that nothing comes any more
             await agent.stopped.wait()
             return end

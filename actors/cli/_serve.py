@@ -10,12 +10,14 @@ from ..agent import AgentSpec, remote
 from ..runtime import open_runtime
 from ._agent import model_for, spec_for
 from ._listening import listening
+from ._logging import logs_to
 from ._notes import open_notes
 from ._output import Output
 from ._screen import Screen
 from ._serve_arguments import ServeArguments
 from ._settings import AgentSettings
 from ._status import ANSWERED
+from ._task_tree import tree_on_signal
 from ._usage import UsageError
 
 __all__ = ("serve_command",)
@@ -26,12 +28,13 @@ EVENT_LOG_BYTES = 4 * 1024 * 1024
 
 def serve_command(arguments: ServeArguments) -> int:
     """Serve; the exit status. Raises `UsageError` for what only shows when agents are made, or the address is opened."""
-    return trio.run(_serve, arguments)
+    with logs_to(2, arguments.logging):
+        return trio.run(_serve, arguments)
 
 
 async def _serve(arguments: ServeArguments) -> int:
     screen = Screen(Output(1), Output(2))
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with tree_on_signal(2), trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with open_runtime(event_log_bytes=EVENT_LOG_BYTES) as runtime:
             for settings in arguments.agents:
                 await runtime.spawn(await _spec(settings, screen, named=len(arguments.agents) > 1))

@@ -10,6 +10,7 @@ import attrs
 
 from ._hostfile import read_host_file
 from ._listening_options import Listening, add_listening, checked_listening
+from ._logging_options import Logging, add_logging, checked_logging
 from ._settings import AgentSettings, add_settings, checked_settings
 from ._usage import Parser, UsageError
 
@@ -30,6 +31,8 @@ Without --token-file a token is made, and kept for this user alone while it serv
 elsewhere than on this machine takes --token-file. At a limit the question goes to clients (--on-limit ask); without an
 answer in time it is declined.
 
+Log lines go to stderr. SIGUSR1 writes there which tasks there are and where each waits; /metrics has numbers.
+
 Ctrl-C or SIGTERM: the port closes at once, clients get what is there and are told to come back. Once more: at once.
 
 Exit status:
@@ -48,6 +51,7 @@ class ServeArguments:
 
     agents: tuple[AgentSettings, ...]
     listening: Listening
+    logging: Logging = attrs.field(factory=Logging)
 
 
 def add_serve(add_parser: Callable[..., Parser]) -> None:
@@ -63,16 +67,17 @@ def add_serve(add_parser: Callable[..., Parser]) -> None:
     serve.add_argument("file", nargs="?", metavar="FILE", help="a host file (default: one agent, of the options below)")
     add_settings(serve)
     add_listening(serve)
+    add_logging(serve)
 
 
 def checked_serve(found: argparse.Namespace) -> ServeArguments:
     """What was asked for. Raises `UsageError`."""
-    listening = checked_listening(found)
+    listening, logging = checked_listening(found), checked_logging(found)
     settings = AgentSettings(**checked_settings(found))
     if found.file is None:
-        return ServeArguments(agents=(settings,), listening=listening)
+        return ServeArguments(agents=(settings,), listening=listening, logging=logging)
     if settings != AgentSettings():
         raise UsageError(
             f"{found.file} says what the agents are: options such as --model and --tools go without a file"
         )
-    return ServeArguments(agents=read_host_file(Path(found.file)), listening=listening)
+    return ServeArguments(agents=read_host_file(Path(found.file)), listening=listening, logging=logging)

@@ -27,6 +27,7 @@ class RunLog:
         "refused",
         "run",
         "stream",
+        "tap",
     )
 
     def __init__(self, stream: EventStream, run: str, agent_path: tuple[str, ...] = ()) -> None:
@@ -42,6 +43,8 @@ class RunLog:
         """Number of the run's last event."""
         self.muted = False
         """The run is suspended: what it would say now is not said."""
+        self.tap: Callable[[RunEvent], object] | None = None
+        """Told of each event, once it has its number."""
         self._admit: Callable[[RunEvent], bool] = self.grammar.admit
         self._append = stream.append
         self._runs = stream.runs
@@ -63,6 +66,8 @@ class RunLog:
             self.refused += not self.muted
             return False
         self.number = number = self._append(event)
+        if self.tap is not None:
+            self.tap(event)
         if self.grammar.phase == "over":
             self.last = number
             self._runs[self.run] = event.type

@@ -8,7 +8,6 @@ not with a close frame. Whatever happens inside ends this connection and nothing
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
@@ -22,6 +21,7 @@ from protocol.wire.envelope import Asked
 from protocol.wire.replies import Reply
 from protocol.wire.words import INTERNAL_ERROR, INVALID_REQUEST
 
+from ..logs import get_logger
 from ._pace import CommandRate, Pace, Window
 from ._session import Leave, Session
 
@@ -37,7 +37,7 @@ _CLOSE_SECONDS = 1.0
 _MOST_PINGS = 2
 _REASON_BYTES = 120
 _DRAINING = frozenset({CloseCode.GOING_AWAY, CloseCode.RESTART})
-logger = logging.getLogger("onward.gateway")
+logger = get_logger(__name__)
 
 
 @attrs.frozen(eq=False)
@@ -121,7 +121,7 @@ class Connection:
                 if self.left is None:  # else it is our own close frame that ends the reading
                     self._end("the client has gone")
             case Exception():
-                logger.error("connection %s failed", self.session.id, exc_info=error)
+                logger.error("connection failed", connection=self.session.id, exc_info=error)
                 self._leave(Leave(CloseCode.INTERNAL, "an error on the server's side"))
             case _:
                 return False
@@ -186,7 +186,7 @@ class Connection:
             return refusal_reply(asked.id, error)
         if isinstance(error, Leave):
             raise error
-        logger.error("command %s of connection %s failed", asked.method, self.session.id, exc_info=error)
+        logger.error("command failed", command=asked.method, connection=self.session.id, exc_info=error)
         return error_reply(Fault(asked.id, INTERNAL_ERROR, f"{asked.method} failed on the server's side"))
 
     async def _write(self) -> None:

@@ -18,17 +18,18 @@ import attrs
 from protocol.errors import SpecError
 from protocol.wire import SUBPROTOCOL
 
-from ._access import Access, cookie_name
+from ._access import Access, Admission, cookie_name
 from ._head import Head
 from ._principals import Principal
 
 __all__ = ("Admitted", "Door", "Page", "PageName", "Refused", "Verdict", "is_loopback")
 
-PageName: TypeAlias = Literal["/", "/healthz", "/readyz", "/schema", "/onward.js", "/session"]
+PageName: TypeAlias = Literal["/", "/healthz", "/readyz", "/metrics", "/schema", "/onward.js", "/session"]
 _PAGES: dict[str, tuple[PageName, tuple[str, ...]]] = {
     "/": ("/", ("GET", "HEAD")),
     "/healthz": ("/healthz", ("GET", "HEAD")),
     "/readyz": ("/readyz", ("GET", "HEAD")),
+    "/metrics": ("/metrics", ("GET", "HEAD")),
     "/schema": ("/schema", ("GET", "HEAD")),
     "/onward.js": ("/onward.js", ("GET", "HEAD")),
     "/session": ("/session", ("POST",)),
@@ -119,23 +120,25 @@ class Door:
             return Refused(405, f"{name} takes {', '.join(methods)}", (("Allow", ", ".join(methods)),))
         if name == "/session" and not self._origin_fits(head, host, absent_fits=False):
             return Refused(403, "pages of other origins may not come in")
+        if name == "/metrics":
+            if not self._origin_fits(head, host, absent_fits=True):
+                return Refused(403, "pages of other origins may not come in")
+            who = self._observer(head)
+            if isinstance(who, Refused):
+                return who
         return Page(name, head.method == "HEAD")
 
     def _judge_upgrade(self, head: Head, host: str) -> Verdict:
         if head.method != "GET":
             return Refused(405, "/ws takes GET", (("Allow", "GET"),))
-        token, cookies = _bearer(head), head.one("cookie")
         # A browser says where its page is from: who says nothing, and shows a cookie, is none. Who shows nothing at all
         # lacks a credential.
-        if not self._origin_fits(head, host, absent_fits=token is not None or cookies is None):
+        if not self._origin_fits(head, host, absent_fits=_bearer(head) is not None or head.one("cookie") is None):
             return Refused(403, "pages of other origins may not come in; a program sends no Origin, but a bearer token")
-        admission = self._admission(token, cookies or "")
-        if admission is None:
-            text = "who is there? send Authorization: Bearer TOKEN, or open a session with a ticket"
-            return Refused(401, text, (("WWW-Authenticate", "Bearer"),))
+        admission = self._observer(head)
+        if isinstance(admission, Refused):
+            return admission
         principal, still = admission
-        if not principal.holds("observe"):
-            return Refused(403, "this token has no role")
         if not head.wants_upgrade:
             return Refused(426, "/ws is a WebSocket", _UPGRADE)
         if head.one("sec-websocket-version") != "13":
@@ -145,7 +148,15 @@ class Door:
             return Refused(400, "Sec-WebSocket-Key must be 16 bytes in base64")
         return Admitted(principal, key, SUBPROTOCOL in head.words("sec-websocket-protocol"), still)
 
-    def _admission(self, token: str | None, cookies: str) -> tuple[Principal, Callable[[], bool]] | None:
+    def _observer(self, head: Head) -> Admission | Refused:
+        """Who asks, if he may observe."""
+        admission = self._admission(_bearer(head), head.one("cookie") or "")
+        if admission is None:
+            text = "who is there? send Authorization: Bearer TOKEN, or open a session with a ticket"
+            return Refused(401, text, (("WWW-Authenticate", "Bearer"),))
+        return admission if admission[0].holds("observe") else Refused(403, "this token has no role")
+
+    def _admission(self, token: str | None, cookies: str) -> Admission | None:
         if token is not None:
             return self.access.by_token(token)
         cookie = _cookie(cookies, {cookie_name(port) for port in self.ports()})

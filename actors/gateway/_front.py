@@ -6,10 +6,10 @@ given a second to read that. Whatever a client does ends its own connection and 
 
 from __future__ import annotations
 
-import logging
 import math
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
@@ -18,11 +18,13 @@ import trio
 
 from protocol.wire import SUBPROTOCOL, NotStrictError, WireLimits, strict_loads
 
+from ..logs import get_logger
 from ._access import SESSION_SECONDS, cookie_name
 from ._door import Admitted, Door, Page, Refused
 from ._frames import FrameWatch
 from ._head import Head, HeadError, HeadReader
 from ._limits import Crowd, FullError
+from ._metrics import CONTENT_TYPE as METRICS_TYPE
 from ._pages import Pages, response
 from ._watched import WatchedStream, linger
 
@@ -33,7 +35,7 @@ _CHUNK = 4_096
 _ANSWER_SECONDS = 5.0
 _MOST_TURNED_AWAY = 64
 """How many are told at the same time that there are too many; others are dropped without a word."""
-logger = logging.getLogger("onward.gateway")
+logger = get_logger(__name__)
 
 
 @attrs.define(eq=False)
@@ -46,6 +48,10 @@ class Front:
     limits: WireLimits
     upgrade: Callable[[WatchedStream, Admitted], Awaitable[None]]
     """Serves a WebSocket, and returns when it is over; the stream may be left open."""
+    metrics: Callable[[], Awaitable[str]]
+    """What is measured, as of now."""
+    answered: Counter[int]
+    """Answers, by status."""
     ssl_context: ssl.SSLContext | None = None
     _turned_away: int = 0
 
@@ -92,7 +98,7 @@ class Front:
             del reader  # it is large, and a connection lives long
             await self._upgrade(stream, early, outcome)
         else:
-            await _answer(stream, outcome)
+            await self._answer(stream, outcome)
 
     async def _hear(self, stream: trio.abc.Stream, reader: HeadReader) -> bytes | Admitted:
         """Read a request: who is let in, or the answer."""
@@ -103,6 +109,9 @@ class Front:
                 return verdict
             case Page(name="/session"):
                 return await self._open_session(stream, reader, head)
+            case Page(name="/metrics", head_only=head_only):
+                text = await self.metrics()
+                return response(200, text, content_type=METRICS_TYPE, head_only=head_only)
             case Page(name, head_only):
                 return self.pages.answer(name, head_only=head_only)
             case Refused(status, text, headers):
@@ -116,7 +125,7 @@ class Front:
             with self.crowd.websocket(admitted.principal.name, trio.current_time()):
                 await self.upgrade(WatchedStream(stream, watch, _head_for(admitted), early), admitted)
         except FullError as error:
-            await _answer(stream, _full(error))
+            await self._answer(stream, _full(error))
 
     async def _turn_away(self, stream: trio.abc.Stream, error: FullError) -> None:
         if self._turned_away >= _MOST_TURNED_AWAY:
@@ -124,9 +133,15 @@ class Front:
         self._turned_away += 1
         try:
             with trio.move_on_after(self.crowd.limits.head_seconds):
-                await _answer(await self._secured(stream), _full(error))
+                await self._answer(await self._secured(stream), _full(error))
         finally:
             self._turned_away -= 1
+
+    async def _answer(self, stream: trio.abc.Stream, answer: bytes) -> None:
+        self.answered[int(answer[len(b"HTTP/1.1 ") :][:3])] += 1
+        with trio.move_on_after(_ANSWER_SECONDS):
+            await stream.send_all(answer)
+            await linger(stream)
 
     async def _secured(self, stream: trio.abc.Stream) -> trio.abc.Stream:
         if self.ssl_context is None:
@@ -156,12 +171,6 @@ async def _read(stream: trio.abc.Stream, take: Callable[[bytes], T | None]) -> T
     while (whole := take(bytes(await stream.receive_some(_CHUNK)))) is None:
         pass
     return whole
-
-
-async def _answer(stream: trio.abc.Stream, answer: bytes) -> None:
-    with trio.move_on_after(_ANSWER_SECONDS):
-        await stream.send_all(answer)
-        await linger(stream)
 
 
 def _full(error: FullError) -> bytes:

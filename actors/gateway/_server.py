@@ -6,6 +6,7 @@ import contextlib
 import functools
 import secrets
 import ssl
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from ._connection import Connection
 from ._door import Door, is_loopback
 from ._front import Front
 from ._limits import Crowd, DoorLimits
+from ._metrics import metrics_page
 from ._pace import Pace, Window
 from ._pages import Pages, present_schema
 from ._principals import Principal
@@ -65,6 +67,10 @@ class Gateway:
     """Whether it is reached by TLS."""
     front: Front | None = attrs.field(default=None, repr=False)
     """Serves one connection: one of your own too."""
+    answered: Counter[int] = attrs.field(factory=Counter[int], repr=False)
+    """Answers over plain HTTP, by status."""
+    closed: Counter[tuple[str, str]] = attrs.field(factory=Counter[tuple[str, str]], repr=False)
+    """Connections that were closed: by whom, and with which code."""
     _stores: dict[str, IdempotencyStore[Any]] = attrs.field(factory=dict[str, IdempotencyStore[Any]], repr=False)
     _closing: trio.Event = attrs.field(factory=trio.Event, repr=False)
     _emptied: trio.Event = attrs.field(factory=trio.Event, repr=False)
@@ -117,9 +123,10 @@ class Gateway:
         for connection in self.connections.values():
             follow_new(self, connection.session, agent)
 
-    def gone(self, connection: str) -> None:
-        """A connection has ended."""
+    def gone(self, connection: str, by: tuple[str, str]) -> None:
+        """A connection has ended: who closed it, and why."""
         del self.connections[connection]
+        self.closed[by] += 1
         if not self.connections:
             self._emptied.set()
 
@@ -209,6 +216,8 @@ async def open_gateway(
         Crowd(door_limits or DoorLimits()),
         gateway.limits,
         functools.partial(serve_websocket, gateway),
+        functools.partial(metrics_page, gateway),
+        gateway.answered,
         ssl_context,
     )
     listeners = await _listen(host, port)

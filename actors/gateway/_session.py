@@ -58,6 +58,11 @@ class Session:
     _beats: bool = False
     _sleeper: trio.Event | None = None
 
+    @property
+    def lag(self) -> float:
+        """The part of what may wait for it that waits: 1.0 is the most, for anything that it follows."""
+        return max([following.lag_bytes / following.max_bytes for following in self._fresh], default=0.0)
+
     def send(self, message: bytes) -> None:
         """Queue a reply or a notification. Raises `Leave` if too much waits already."""
         if self._bytes > self.limits.queue_bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 from typing import TYPE_CHECKING
 
 import trio
@@ -13,9 +12,11 @@ from wsproto.utilities import LocalProtocolError
 from protocol.ids import new_id
 from protocol.wire import SUBPROTOCOL, CloseCode
 
+from ..logs import bound, get_logger
 from ._commands import dispatch
 from ._connection import Connection
 from ._door import Admitted
+from ._metrics import closed_by
 from ._session import Session
 from ._watched import WatchedStream
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ("serve_websocket",)
 
 _CLOSE_SECONDS = 1.0
-logger = logging.getLogger("onward.gateway")
+logger = get_logger(__name__)
 
 
 async def serve_websocket(gateway: Gateway, stream: WatchedStream, admitted: Admitted) -> None:
@@ -70,12 +71,14 @@ async def _connect(
         gateway.window,
     )
     gateway.connections[session.id] = connection
-    logger.info("connection %s of %s opened", session.id, admitted.principal.name)
-    try:
-        await connection.serve(nursery)
-    finally:
-        gateway.gone(session.id)
-        logger.info("connection %s of %s closed: %s", session.id, admitted.principal.name, socket.closed)
+    with bound(connection=session.id):
+        logger.info("connection opened", principal=admitted.principal.name)
+        try:
+            await connection.serve(nursery)
+        finally:
+            by = closed_by(connection.left, socket.closed)
+            gateway.gone(session.id, by)
+            logger.info("connection closed", principal=admitted.principal.name, by=by[0], code=by[1])
 
 
 def _refusal(socket: trio_websocket.WebSocketConnection) -> tuple[int, str] | None:

@@ -24,9 +24,9 @@ import trio
 from protocol.errors import JournalError
 from protocol.records import Record, StoredAgent, StoredEvents, fold, fold_until
 
-from ._journal import KnownAgent, Source
+from ._journal import DiskStatistics, KnownAgent, Source
 
-__all__ = ("DiskJournal", "DiskStatistics", "Store")
+__all__ = ("DiskJournal", "Store")
 
 T = TypeVar("T")
 CLOSE_SECONDS = 30.0
@@ -66,25 +66,13 @@ class Store(Protocol):
         ...
 
 
-@attrs.frozen
-class DiskStatistics:
-    """The state of a journal."""
-
-    commits: int
-    records: int
-    forming: int
-    """Sources whose records will be in the next commit."""
-    forming_bytes: int
-    waiting: int
-    """Tasks that wait for the disk."""
-    failure: str | None
-
-
 @attrs.define(eq=False)
 class _Batch:
     """What one commit makes durable, and who waits for it."""
 
     number: int
+    began: float = 0.0
+    """When the first of what is in it came."""
     sources: dict[Source, None] = attrs.field(factory=dict[Source, None])
     bytes: int = 0
     done: trio.Event = attrs.field(factory=trio.Event)
@@ -129,6 +117,8 @@ class DiskJournal:
         """Take note that `source` has something to write; return the number of the batch that it will be in."""
         batch = self._forming
         if source not in batch.sources:
+            if not batch.sources:
+                batch.began = trio.current_time()
             batch.sources[source] = None
             self._stirred.set()
         if size:
@@ -184,7 +174,11 @@ class DiskJournal:
             batch.done.statistics().tasks_waiting for batch in (self._writing, self._forming) if batch is not None
         )
         forming = self._forming
-        return DiskStatistics(self._commits, self._records, len(forming.sources), forming.bytes, waiting, self._failure)
+        late = [batch.began for batch in (self._writing, forming) if batch is not None and batch.sources]
+        lag_seconds = trio.current_time() - min(late) if late else 0.0
+        return DiskStatistics(
+            self._commits, self._records, len(forming.sources), forming.bytes, waiting, self._failure, lag_seconds
+        )
 
     # ------------------------------------------------------------ its life
 

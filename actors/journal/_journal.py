@@ -18,7 +18,7 @@ import trio
 from protocol.errors import JournalError
 from protocol.records import Record, StoredAgent, StoredEvents
 
-__all__ = ("Journal", "KnownAgent", "MemoryJournal", "Source")
+__all__ = ("DiskStatistics", "Journal", "KnownAgent", "MemoryJournal", "Source")
 
 
 class Source(Protocol):
@@ -41,6 +41,22 @@ class KnownAgent:
     name: str
     retired: bool
     """It was stopped for good, and is not brought back."""
+
+
+@attrs.frozen
+class DiskStatistics:
+    """The state of a journal."""
+
+    commits: int
+    records: int
+    forming: int
+    """Sources whose records will be in the next commit."""
+    forming_bytes: int
+    waiting: int
+    """Tasks that wait for the disk."""
+    failure: str | None
+    lag_seconds: float = 0.0
+    """How long the oldest of what is not durable yet has waited; 0.0: all is."""
 
 
 class Journal(Protocol):
@@ -77,6 +93,10 @@ class Journal(Protocol):
 
     def agents(self) -> tuple[KnownAgent, ...]:
         """The agents that were in it when it was opened, oldest first."""
+        ...
+
+    def statistics(self) -> DiskStatistics | None:
+        """A frozen look at the journal; `None` if it keeps nothing."""
         ...
 
     async def load(self, agent: str, max_bytes: int) -> tuple[StoredAgent, StoredEvents]:
@@ -120,6 +140,10 @@ class MemoryJournal:
     def agents(self) -> tuple[KnownAgent, ...]:
         """None."""
         return ()
+
+    def statistics(self) -> DiskStatistics | None:
+        """There is nothing to look at."""
+        return None
 
     async def load(self, agent: str, max_bytes: int) -> tuple[StoredAgent, StoredEvents]:  # noqa: ARG002
         """There is none: raises `JournalError`."""

@@ -140,7 +140,7 @@ async def test_a_model_that_cannot_close_keeps_nobody_from_it(
                 raise KeyError("mine")
 
     assert (1, 1) == (len(first.closed), len(second.closed))
-    assert ["closing model scripted failed"] == [record.message for record in caplog.records]
+    assert ["closing a model failed model=scripted"] == [record.message for record in caplog.records]
 
 
 async def test_closing_models_is_bounded(autojump_clock: trio.testing.MockClock) -> None:

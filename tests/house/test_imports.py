@@ -14,6 +14,7 @@ PURE = {"attrs", "msgspec", "protocol"} | set(sys.stdlib_module_names)
 RANKS = {
     "kit": 0,
     "journal": 0,
+    "logs": 0,
     "client": 1,
     "eventlog": 1,
     "models": 2,
@@ -22,11 +23,15 @@ RANKS = {
     "agent": 3,
     "runtime": 4,
     "generate": 5,
+    "telemetry": 5,
     "gateway": 6,
     "cli": 7,
 }
 """Rooms of `actors`, from the lowest: each may use those below it."""
-HEAVY = ("httpx", "sqlite3", "trio_websocket", "h11", "wsproto", "genai_prices", "pydantic", "httpx2")
+HEAVY = (
+    *("httpx", "sqlite3", "trio_websocket", "h11", "wsproto", "genai_prices", "pydantic", "httpx2"),
+    *("structlog", "asyncio", "opentelemetry"),
+)
 """What `import actors` must not load: a client of a remote runtime would pay for it."""
 NO_TASKS = {"socket", "ssl", "threading", "subprocess", "asyncio", "selectors", "http", "urllib", "sqlite3", "os"}
 """Parts of the standard library that are I/O or tasks: no business of the pure part."""
@@ -92,7 +97,9 @@ def absolute_imports(path: Path) -> list[tuple[str, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("package", ["actors", "actors.kit", "actors.agent", "protocol.events", "actors.models"])
+@pytest.mark.parametrize(
+    "package", ["actors", "actors.kit", "actors.agent", "actors.telemetry", "protocol.events", "actors.models"]
+)
 def test_importing_is_light(package: str) -> None:
     """No HTTP client, database, WebSocket or price library comes with the import; of `protocol`, no trio either."""
     heavy = (*HEAVY, "trio") if package.startswith("protocol") else HEAVY

@@ -65,7 +65,7 @@ def test_the_wheel_has_the_command(wheel: zipfile.ZipFile) -> None:
 
 
 def test_what_the_wheel_needs(wheel: zipfile.ZipFile) -> None:
-    """Seven dependencies, each with a floor, and Python 3.11; what an extra needs is not among them."""
+    """Eight dependencies, each with a floor, and Python 3.11; what an extra needs is not among them."""
     metadata = Parser().parsestr(read(wheel, "METADATA"))
     wanted = metadata.get_all("Requires-Dist", [])
     needs = [need for need in wanted if "extra ==" not in need]
@@ -76,12 +76,13 @@ def test_what_the_wheel_needs(wheel: zipfile.ZipFile) -> None:
         "h11",
         "httpx",
         "msgspec",
+        "structlog",
         "trio",
         "trio-websocket",
         "wsproto",
     ]
     assert [need for need in wanted if ">=" not in need] == []
-    assert metadata.get_all("Provides-Extra") == ["prices"]
+    assert metadata.get_all("Provides-Extra") == ["otel", "prices"]
 
 
 def test_the_sdist_can_be_tested(built: Path) -> None:

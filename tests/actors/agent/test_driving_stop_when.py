@@ -265,9 +265,9 @@ def test_the_default_bound_is_twenty_steps_and_says_so_when_it_cuts(caplog: pyte
         len(played.asked),
     )
     assert [(logging.WARNING, True, True)] == [
-        (record.levelno, "20 steps" in record.getMessage(), "ann" in record.getMessage())
+        (record.levelno, "steps=20" in record.getMessage(), "ann" in record.getMessage())
         for record in caplog.records
-        if record.name == "onward"
+        if record.name == "onward.agent.spec"
     ]
 
 

@@ -153,7 +153,7 @@ def test_a_function_that_fails_is_as_if_the_finalization_were_off(
     assert "s3cret" not in played.only(Warned).text
     assert seconds == played.seconds
     assert 1 == len(played.all(LimitReached))
-    assert [(logging.ERROR, "onward")] == [(record.levelno, record.name) for record in caplog.records]
+    assert [(logging.ERROR, "onward.agent.final")] == [(record.levelno, record.name) for record in caplog.records]
 
 
 def test_a_function_that_fails_leaves_an_answer_alone() -> None:
