@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -21,7 +22,7 @@ from .turns import (
 )
 from .views import View
 
-__all__ = ("Estimator", "tokens_of", "turn_tokens")
+__all__ = ("Estimator", "Gauge", "message_size", "tokens_of", "turn_tokens")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -84,6 +85,31 @@ class Estimator:
         if tools is not self._definitions:
             self._definitions, self._definitions_size = tools, sum(map(_definition_size, tools))
         return self._definitions_size
+
+
+@attrs.define(eq=False)
+class Gauge:
+    """What estimates of one agent's requests are worth, by what its servers have counted. It is not written down."""
+
+    factor: float = 1.0
+    """Tokens as counted for each that was estimated."""
+    idle_below: int = 0
+    """Estimated tokens up to which nothing is compacted again: the last time was of no use."""
+
+    def learn(self, estimated: int, counted: int) -> None:
+        """Take note of a request's input as estimated and as counted; small ones say little, and odd ones are not believed."""
+        if estimated >= LEAST_LEARNT:
+            self.factor = min(max(counted / estimated, 1 / MOST_OFF), MOST_OFF)
+
+    def adjusted(self, estimated: int) -> int:
+        """Estimated tokens as they will be counted, by what is known."""
+        return math.ceil(estimated * self.factor)
+
+
+LEAST_LEARNT = 200
+"""Estimated tokens from which on a request teaches something: below, a server's own frame counts for too much."""
+MOST_OFF = 4.0
+"""How far an estimate may be off."""
 
 
 def _messages_size(messages: Iterable[Message]) -> int:

@@ -14,6 +14,7 @@ import attrs
 from .events import (
     ApprovalRequired,
     ApprovalResolved,
+    ContextCompacted,
     ContinuationRequired,
     ContinuationResolved,
     RunCancelled,
@@ -123,6 +124,10 @@ class Grammar:
             return True
         return False
 
+    def compaction(self, _event: ContextCompacted) -> bool:
+        """Shorten the conversation: between exchanges, while nobody is asked."""
+        return self.phase == "running" and not self._calls and not self._requests
+
     def question(self, event: ContinuationRequired | ApprovalRequired) -> bool:
         """Open a request."""
         if self.phase not in _GOING or event.request in self._requests:
@@ -141,6 +146,7 @@ class Grammar:
 _RULES: dict[type[RunEvent], Callable[[Grammar, Any], bool]] = {
     **dict.fromkeys({kind for _, kind in RUN_TRANSITIONS}, Grammar.phase_event),
     **dict.fromkeys(CALL_TRANSITIONS, Grammar.call_event),
+    ContextCompacted: Grammar.compaction,
     **dict.fromkeys((ContinuationRequired, ApprovalRequired), Grammar.question),
     **dict.fromkeys((ContinuationResolved, ApprovalResolved), Grammar.resolution),
 }

@@ -1,4 +1,4 @@
-"""The conversation as stored: append-only, grown by whole exchanges, with one result for every call.
+"""The conversation as stored: grown by whole exchanges, with one result for every call; only a compaction replaces it.
 
 Rule R2 is one pure function, `first_fault`. On a send only what was appended since the last check is looked at
 (a full check per step makes a run quadratic); on a load everything is, and `repair` mends what it finds.
@@ -25,8 +25,8 @@ class History:
     _messages: list[Message] = attrs.field(factory=list[Message])
     _ids: set[str] = attrs.field(factory=set[str])
     _checked: int = 0
-    taken_back: int = 0
-    """How often `take_partial` took a message back: who writes the history down begins anew."""
+    rewrites: int = 0
+    """How often messages went (`take_partial`, `replace`): who writes the history down begins anew."""
 
     @classmethod
     def load(cls, messages: Iterable[Message]) -> History:
@@ -81,12 +81,27 @@ class History:
     def take_partial(self) -> None:
         """Take the partial answer at the end back in hand: whoever does it appends it again, with more of it or as it was.
 
-        It is the one way back in a history, and no reader sees it: views made before go on to show it.
+        No reader sees it: views made before go on to show it.
         """
         if self.partial is not None:
             self._messages = self._messages[:-1]
-            self.taken_back += 1
+            self.rewrites += 1
             self._checked = min(self._checked, len(self._messages))
+
+    def replace(self, messages: Sequence[Message]) -> None:
+        """Go on with these messages in place of all there are: the conversation was compacted. One step, no await.
+
+        Views made before go on to show what was there, and ids of calls that went stay known. Raises `ValueError` for
+        messages that break rule R2, and changes nothing then.
+        """
+        fault = first_fault(messages)
+        if fault is not None:
+            raise ValueError(f"the history would be broken: {fault}")
+        self._messages = []
+        for message in messages:
+            self._append(message)
+        self.rewrites += 1
+        self._checked = len(self._messages)
 
     def check(self) -> None:
         """Check what was appended since the last check. Raises `ValueError` naming the first fault."""

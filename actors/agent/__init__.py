@@ -3,11 +3,12 @@
 from ._agent import Agent
 from ._agent_statistics import AgentStatistics
 from ._budgets import Budget
+from ._compactors import summarise, trim
 from ._context import RunContext, current_run
 from ._core import RunCore
 from ._handoff import handoff
 from ._helper import ask_model
-from ._hooks import CallConfig, PendingTool, StepOverrides, StepState
+from ._hooks import CallConfig, CompactState, PendingTool, StepOverrides, StepState
 from ._manual import Loop, append_exchange, evaluate_stop, execute_tools, generate_step, should_continue
 from ._models import ModelUse
 from ._opening import as_fork
@@ -31,6 +32,7 @@ __all__ = (
     "Budget",
     "CallConfig",
     "CallProbe",
+    "CompactState",
     "Continuation",
     "LimitsWarning",
     "Loop",
@@ -69,6 +71,8 @@ __all__ = (
     "steer",
     "sub_agent",
     "submit",
+    "summarise",
+    "trim",
     "up_to",
     "within",
 )

@@ -45,11 +45,19 @@ def resuming(core: RunCore, request: ModelRequest, profile: Profile) -> ModelReq
     return msgspec.structs.replace(request, resume=Resume(stored.parts, strategy))
 
 
-async def resume_stored(core: RunCore, services: Services, request: ModelRequest, model: Model) -> Turn:
-    """Make the first call of a run that continues a stored answer: the answer with what the call brought."""
+async def resume_stored(
+    core: RunCore, services: Services, request: ModelRequest, model: Model, *, refused: int = 0
+) -> Turn:
+    """Make the first call of a run that continues a stored answer: the answer with what the call brought.
+
+    So many calls for it were `refused` before: each was a request.
+    """
     resume = request.resume
     assert resume is not None
-    return await _hop(core, services, request, model, Turn(resume.parts, "length", "length", NO_USAGE), resume.strategy)
+    turn = Turn(resume.parts, "length", "length", NO_USAGE)
+    for _ in range(refused):
+        turn = lose(turn, resume.strategy)
+    return await _hop(core, services, request, model, turn, resume.strategy)
 
 
 async def continued(

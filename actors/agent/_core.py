@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import trio
 
-from protocol.estimate import Estimator
+from protocol.estimate import Estimator, Gauge
 from protocol.events import LimitReached, RunResumed, RunStarted, StepFinished, ToolFinished, Warned
 from protocol.grammar import CallState
 from protocol.history import History
@@ -97,6 +97,8 @@ class RunCore:
     plain_tools: bool = attrs.field(init=False)
     """Whether there is nothing between a call that is right and its body: no hook, no approval, no caller."""
     estimator: Estimator = attrs.field(factory=Estimator)
+    gauge: Gauge = attrs.field(factory=Gauge)
+    """The agent's: what estimates of its requests are worth."""
     estimate: int = 0
     """Input tokens of the request in flight, by estimate, where anything needs it."""
     nursery: trio.Nursery | None = None

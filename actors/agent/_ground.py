@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import attrs
 import trio
 
+from protocol.estimate import Gauge
 from protocol.events import ApprovalResolved, ContinuationResolved
 from protocol.history import History
 from protocol.records import StoredAgent, StoredEvents
@@ -33,6 +34,8 @@ class Ground:
     models: ModelUse
     keepers: tuple[Keeper, ...]
     watch: Watch
+    gauge: Gauge = attrs.field(factory=Gauge)
+    """What estimates of its requests are worth."""
 
     def under(self, parent: RunCore) -> Ground:
         """What they stand on when a tool of another agent's run starts them: its requests, and its journal too."""

@@ -44,7 +44,7 @@ async def ask_model(
             f"the limit {refused.name} ({refused.max}) has no room for a helper call", partial=partial
         )
     core.models.hold(model)
-    sent = not model.profile.reports_sending
+    sent = False
 
     def emit(event: ModelEvent) -> None:
         nonlocal sent
@@ -52,6 +52,9 @@ async def ask_model(
 
     reply: Turn | None = None
     try:
+        if core.journal.durable:  # written down before it leaves, so that it is not lost count of
+            await core.barrier()
+        sent = not model.profile.reports_sending
         turn = reply = await ask(core, model, request, emit)
     except ModelError as error:
         reply = error.partial

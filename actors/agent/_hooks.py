@@ -23,6 +23,8 @@ __all__ = (
     "AroundTool",
     "CallConfig",
     "CheckAnswer",
+    "Compact",
+    "CompactState",
     "ContinueWhen",
     "OnContextOverflow",
     "OnRunEnd",
@@ -111,6 +113,33 @@ class StepOverrides(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(other, **mine)
 
 
+class CompactState(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation that has grown too long, as `compact` sees it."""
+
+    messages: Sequence[Message]
+    """The stored conversation: whole exchanges. The system prompt is no part of it."""
+    prompt: str
+    """What the run was asked for; its message has to stay, as has the last one of the user."""
+    estimated_tokens: int
+    """Of the next request as a whole: system prompt, tools, messages."""
+    target_tokens: int
+    """What the messages should come down to: half of the room that they have; after a refusal half of what they took."""
+    threshold_tokens: int | None
+    """The size of a request above which the hook is asked; `None`: only where the server refuses one."""
+    context_window: int | None
+    """Of the acting agent's model; `None`: unknown."""
+    refusal: str | None
+    """What the server said when it refused the request for its length; `None`: nothing has been sent."""
+    attempt: int
+    """0 before a model call; after refusals 1 and up."""
+    is_final: bool
+    """The run is in its final call."""
+    model: Model
+    context: Any
+    count_tokens: Callable[[Sequence[Message]], int]
+    """Tokens of messages, estimated as the rest is."""
+
+
 class PendingTool(msgspec.Struct, frozen=True, kw_only=True):
     """A call that is about to run, as `around_tool` sees it."""
 
@@ -133,5 +162,6 @@ AroundTool: TypeAlias = Callable[[PendingTool, Proceed], Awaitable[Any]]
 OnContextOverflow: TypeAlias = Callable[
     [Sequence[Message]], Sequence[Message] | Awaitable[Sequence[Message] | None] | None
 ]
+Compact: TypeAlias = Callable[[CompactState], Sequence[Message] | Awaitable[Sequence[Message] | None] | None]
 OnStep: TypeAlias = Callable[[StepResult], object]
 OnRunEnd: TypeAlias = Callable[[RunResult], object]

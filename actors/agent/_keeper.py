@@ -46,7 +46,7 @@ class Keeper:
         self._closed: list[Resolution] = []
         self._heavy = self._whole = True
         self._messages = 0
-        self._taken_back: int = 0
+        self._rewrites: int = 0
         self._message = ""
         self._written: dict[str, tuple[int, int]] = {}
         """By run, how many of its steps and texts have been written."""
@@ -138,10 +138,10 @@ class Keeper:
         elif self._closed:
             facts.closed = self._closed
         self._closed = []
-        if whole or history.taken_back != self._taken_back:
+        if whole or history.rewrites != self._rewrites:
             facts.anew = True
             self._messages = 0
-            self._taken_back = history.taken_back
+            self._rewrites = history.rewrites
         if len(history) > self._messages:
             facts.messages = list(history.view()[self._messages :])
             self._messages = len(history)

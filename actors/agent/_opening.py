@@ -72,6 +72,7 @@ def open_core(
         models=ground.models,
         keepers=ground.keepers,
         watch=ground.watch,
+        gauge=ground.gauge,
         context=context,
     )
 

@@ -21,6 +21,7 @@ from ._budgets import Budget, check_prices
 from ._hooks import (
     AroundTool,
     CheckAnswer,
+    Compact,
     ContinueWhen,
     OnContextOverflow,
     OnRunEnd,
@@ -115,6 +116,14 @@ class AgentSpec:
     """Async; stands around every tool call that may run."""
     on_context_overflow: OnContextOverflow | None = attrs.field(default=None, validator=checks.a_function_or_none)
     """Asked for a shorter conversation when a request was refused for its length; once per step."""
+    compact: Compact | None = attrs.field(default=None, validator=checks.a_function_or_none)
+    """Asked for a shorter conversation, which takes the place of the stored one: `trim()`, `summarise()`, or a function. If
+    it fails, a `warning` event says so and nothing is changed."""
+    compact_at_tokens: int | None = attrs.field(default=None, validator=at_least_one)
+    """The estimated size of a request above which it is asked, before the model call; `None`: four fifths of the model's
+    context window, where that is known."""
+    max_compactions: int = attrs.field(default=3, validator=checks.not_negative)
+    """How often in one step it is asked because the server refused the request for its length."""
     on_step: OnStep | None = attrs.field(default=None, validator=checks.a_function_or_none)
     """Observes every finished step. What it raises is a `warning` event and changes nothing."""
     on_run_end: OnRunEnd | None = attrs.field(default=None, validator=checks.a_function_or_none)
@@ -161,6 +170,8 @@ class AgentSpec:
             )
         if self.gate_on and self.continuation is None:
             raise SpecError("gate_on names limits to ask about, and nobody is there to ask: set continuation=")
+        if self.compact_at_tokens is not None and self.compact is None:
+            raise SpecError("compact_at_tokens says when, and nothing says how: set compact=, such as trim()")
         if self.stop_when is not None:
             checks.check_conditions(self.stop_when)
             if self.max_steps is not None:

@@ -16,6 +16,7 @@ from protocol.turns import Turn, Unfinished, UserMessage, raw_text_of
 from ._budget import Reserve
 from ._callbacks import EndRun, call_hook, failed
 from ._charges import hold, report_usage, settle_ledger
+from ._compact import make_room, make_room_again, measure
 from ._continue import continued, resume_stored, resuming
 from ._core import RunCore
 from ._final import end_without_call, prepare_final
@@ -50,6 +51,8 @@ async def think(core: RunCore, services: Services) -> RunEnd | None:
     if state.steering:
         _deliver_steering(core)
     core.log.emit(StepStarted(run=core.run, agent_path=core.path, step=state.step, final=state.final is not None))
+    if core.acting.compact is not None:
+        await make_room(core)
     request, model = await prepare(core) if is_changed(core) else plain_request(core)
     if state.resumed is not None:
         request = resuming(core, request, model.profile)
@@ -72,6 +75,7 @@ async def _call(core: RunCore, services: Services, request: ModelRequest, model:
                 turn = await resume_stored(core, services, request, model)
         except ContextOverflow as refusal:
             request, turn = await _ask_shorter(core, services, request, model, refusal)
+        measure(core, request, model, turn)
         outcome = outcome_of(turn, request.max_tokens or model.profile.default_max_tokens)
         if outcome.cut:
             request, turn, outcome = await continued(core, services, request, model, turn)
@@ -106,13 +110,33 @@ def _deliver_steering(core: RunCore) -> None:
 async def _ask_shorter(
     core: RunCore, services: Services, request: ModelRequest, model: Model, refusal: ContextOverflow
 ) -> tuple[ModelRequest, Turn]:
-    """The request was refused for its length: send what `on_context_overflow` makes of it, as a call of its own (H8).
+    """The request was refused for its length: send a shorter one, as a call of its own.
 
-    Raises the refusal again where there is no such hook, or nothing to send, or no call left.
+    First the stored conversation is compacted, a few times; then `on_context_overflow` is asked, once (H8). Raises the last
+    refusal where nothing makes it shorter, or no call is left.
     """
-    shorter = await _shortened(core, request)
-    if shorter is None:
+    refused = 1
+    while core.acting.compact is not None and refused <= core.acting.max_compactions:
+        request = await _reserved_again(core, services, request, model, refusal)
+        shorter = await make_room_again(core, request, refusal, attempt=refused)
+        if shorter is None:
+            break
+        request = shorter
+        try:
+            return request, await _sent_again(core, services, request, model, refused)
+        except ContextOverflow as again:
+            refusal, refused = again, refused + 1
+    shortened = await _shortened(core, request)
+    if shortened is None:
         raise refusal
+    request = await _reserved_again(core, services, shortened, model, refusal)
+    return request, await _sent_again(core, services, request, model, refused)
+
+
+async def _reserved_again(
+    core: RunCore, services: Services, request: ModelRequest, model: Model, refusal: ContextOverflow
+) -> ModelRequest:
+    """Count one call more: its request, which may be the final call's. Raises the refusal if there is no call left."""
     settle_ledger(core)
     report_usage(core)
     state = core.state
@@ -121,13 +145,21 @@ async def _ask_shorter(
     if grant.refused is not None:
         raise refusal
     if state.final is None and core.may_finalize:
-        shorter = await _finalized(core, grant, shorter, model)
-    lacking = hold(core, shorter, model)
+        return await _finalized(core, grant, request, model)
+    return request
+
+
+async def _sent_again(core: RunCore, services: Services, request: ModelRequest, model: Model, refused: int) -> Turn:
+    """Send a request whose call is counted, after so many that were refused."""
+    lacking = hold(core, request, model)
     if lacking is not None:
         raise EndRun(end_without_call(core, lacking))
-    if shorter.resume is not None:
-        return shorter, await resume_stored(core, services, shorter, model)
-    return shorter, await services.session.ask(Think(shorter, model))
+    if core.journal.durable:
+        core.state.leaving = True
+        await core.barrier()
+    if request.resume is not None:
+        return await resume_stored(core, services, request, model, refused=refused)
+    return await services.session.ask(Think(request, model))
 
 
 async def _finalized(core: RunCore, grant: Grant, request: ModelRequest, model: Model) -> ModelRequest:

@@ -9,6 +9,7 @@ from protocol.events import (
     ApprovalRequired,
     ApprovalResolved,
     ContentDelta,
+    ContextCompacted,
     ContinuationRequired,
     ContinuationResolved,
     Event,
@@ -31,7 +32,7 @@ from protocol.turns import ToolStatus
 
 from ._screen import Screen
 from ._style import Style, harmless, one_line
-from ._words import call_line, closing_text, limit_words, waits_for
+from ._words import call_line, closing_text, compaction_words, limit_words, waits_for
 
 __all__ = ("LiveView",)
 
@@ -96,6 +97,8 @@ class LiveView:
         match event:
             case LimitReached(limit=limit):
                 return style.yellow(f"  limit: {limit_words(limit)}")
+            case ContextCompacted():
+                return style.dim(f"  {compaction_words(event)}")
             case Finalizing():
                 return style.dim("  last model call, with tools off")
             case ContinuationResolved() | ApprovalResolved():

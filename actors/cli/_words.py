@@ -15,16 +15,17 @@ from protocol.errors import (
     ModelTimeout,
     ModelUnreachable,
 )
-from protocol.events import ApprovalRequired, ContinuationRequired, RunPaused
+from protocol.events import ApprovalRequired, ContextCompacted, ContinuationRequired, RunPaused
 from protocol.limits import LimitState
 from protocol.result import RunResult, RunSummary
 from protocol.usage import Usage
 
-from ._style import one_line
+from ._style import harmless, one_line
 
 __all__ = (
     "call_line",
     "closing_text",
+    "compaction_words",
     "count",
     "end_line",
     "hint_for",
@@ -67,6 +68,14 @@ def call_line(name: str, arguments: Mapping[str, Any], max_chars: int = 100) -> 
 def limit_words(limit: LimitState) -> str:
     """How far a limit is used: `3 of 3 tool iterations`."""
     return f"{limit.used:g} of {limit.max:g} {_LIMITS[limit.name]}"
+
+
+def compaction_words(event: ContextCompacted) -> str:
+    """What a compaction made of the conversation."""
+    return (
+        f"conversation compacted by {harmless(event.by)}: {event.messages_before:,} -> {event.messages_after:,} messages,"
+        f" about {event.tokens_before:,} -> {event.tokens_after:,} tokens"
+    )
 
 
 def token_words(usage: Usage) -> str:

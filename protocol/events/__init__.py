@@ -37,6 +37,7 @@ from ._requests import (
 )
 from ._steps import (
     ContentDelta,
+    ContextCompacted,
     HandedOff,
     HopFinished,
     HopStarted,
@@ -71,6 +72,7 @@ __all__ = (
     "ApprovalRequired",
     "ApprovalResolved",
     "ContentDelta",
+    "ContextCompacted",
     "ContinuationOutcome",
     "ContinuationRequired",
     "ContinuationResolved",

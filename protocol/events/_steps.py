@@ -7,6 +7,7 @@ from ._base import RunEvent
 
 __all__ = (
     "ContentDelta",
+    "ContextCompacted",
     "HandedOff",
     "HopFinished",
     "HopStarted",
@@ -70,6 +71,24 @@ class HandedOff(RunEvent, frozen=True, kw_only=True):
 
     agent: str
     model: str
+
+
+class ContextCompacted(RunEvent, frozen=True, kw_only=True):
+    """Older messages of the conversation were dropped, shortened or summarised: the run goes on with what is left.
+
+    It comes between exchanges: no call and no request is open. Tokens are estimates of the next request as a whole.
+    """
+
+    by: str
+    """The name of the hook that did it, such as `trim` or `summarise`."""
+    messages_before: int
+    messages_after: int
+    tokens_before: int
+    tokens_after: int
+    summary_chars: int = 0
+    """Characters of the user messages that were not there before."""
+    refused: bool = False
+    """The server had refused the request for its length."""
 
 
 class HopStarted(RunEvent, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ from ._requests import (
 )
 from ._steps import (
     ContentDelta,
+    ContextCompacted,
     HandedOff,
     HopFinished,
     HopStarted,
@@ -55,6 +56,7 @@ EventUnion: TypeAlias = (
     | StepStarted
     | ContentDelta
     | HandedOff
+    | ContextCompacted
     | ReasoningDelta
     | ToolCallDelta
     | ToolRequested

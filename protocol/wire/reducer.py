@@ -15,6 +15,7 @@ from ..events import (
     ApprovalRequired,
     ApprovalResolved,
     ContentDelta,
+    ContextCompacted,
     ContinuationRequired,
     ContinuationResolved,
     Event,
@@ -121,7 +122,7 @@ def _apply_to_run(state: ClientState, event: RunEvent, now: float) -> None:
     if run is None:
         run = state.runs[event.run] = RunView(agent_path=event.agent_path)
     match event:
-        case RunStarted() | HandedOff() | StepStarted() | LimitReached():
+        case RunStarted() | HandedOff() | StepStarted() | LimitReached() | ContextCompacted():
             _apply_to_course(state, run, event)
         case ContentDelta() | ReasoningDelta() | ToolCallDelta() | Rollback():
             _apply_to_message(run, event)
@@ -140,7 +141,9 @@ def _apply_to_run(state: ClientState, event: RunEvent, now: float) -> None:
 
 
 def _apply_to_course(
-    state: ClientState, run: RunView, event: RunStarted | HandedOff | StepStarted | LimitReached
+    state: ClientState,
+    run: RunView,
+    event: RunStarted | HandedOff | StepStarted | LimitReached | ContextCompacted,
 ) -> None:
     match event:
         case RunStarted():
@@ -154,6 +157,8 @@ def _apply_to_course(
             run.step, run.whole = event.step, True
         case LimitReached():
             run.limit = event.limit
+        case ContextCompacted():
+            run.compactions += 1
 
 
 def _apply_to_usage(run: RunView, event: HopFinished | UsageReport | StepFinished) -> None:

@@ -82,6 +82,8 @@ class RunView:
     """Of this run, as far as its events told; at its end what its summary says."""
     limit: LimitState | None = None
     """The last limit that changed its course."""
+    compactions: int = 0
+    """How often its conversation was compacted."""
     reason: str = ""
     """Why it failed or was cancelled."""
     summary: RunSummary | None = None

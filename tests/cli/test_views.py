@@ -19,6 +19,7 @@ from actors.cli._output import Output
 from actors.cli._screen import Screen
 from protocol.events import (
     ContentDelta,
+    ContextCompacted,
     ContinuationResolved,
     Event,
     ModelRetry,
@@ -113,6 +114,12 @@ async def test_tools_show_what_was_asked_and_what_came(pipes: Pipes) -> None:
         (ModelRetry(run="r", attempt=2, seconds=1.5, reason="busy"), "retry 2 in 1.5 s: busy"),
         (Warned(run="r", code="x", text="look out"), "warning: look out"),
         (Rollback(run="r", message="m", to=0), "the text above is void"),
+        (
+            ContextCompacted(
+                run="r", by="tr\x1bim", messages_before=42, messages_after=7, tokens_before=31_000, tokens_after=4200
+            ),
+            "conversation compacted by tr\\x1bim: 42 -> 7 messages, about 31,000 -> 4,200 tokens",
+        ),
         (ContinuationResolved(run="r", request="q", outcome="timed_out", by=None), "timed out"),
         (
             ContinuationResolved(run="r", request="q", outcome="timed_out", by=None, effect="approved"),

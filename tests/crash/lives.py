@@ -22,11 +22,14 @@ from actors import (
     external_tool,
     open_runtime,
     remote,
+    summarise,
     tool,
+    trim,
 )
 from actors import sub_agent as agent_tool
 from actors.models.scripted import call, reply
 from protocol.codec import decode_event
+from protocol.errors import ContextOverflow
 from protocol.events import ApprovalRequired, Event, RunEvent
 from protocol.grammar import Grammar
 from protocol.model import ModelEmit, ModelRequest, Profile, RequestSent, TextDelta
@@ -89,6 +92,37 @@ class Reader:
             for number, task in enumerate(tasks)
         ]
         return reply(text, *calls)
+
+
+def messages_of(request: ModelRequest) -> int:
+    """What stands for tokens here: results that were interrupted are longer, and must not change what is compacted when."""
+    return len(request.messages)
+
+
+@attrs.define(eq=False)
+class Forgetful(Reader):
+    """One whose conversation is compacted: it reads from the newest results where it stands, and sums up when it is asked to."""
+
+    takes: int = 1000
+    """Messages that its server takes."""
+    profile: Profile = Profile(keeps_tools_when_off=True, reports_sending=True, count_tokens=messages_of)
+
+    async def turn(self, request: ModelRequest, emit: ModelEmit) -> Turn:
+        await trio.lowlevel.checkpoint()
+        self.world.send()
+        emit(RequestSent())
+        await trio.sleep(0.01)
+        if request.system is not None:
+            return reply(f"summary {1 + str(request.messages[0]).count('summary ')}")
+        if len(request.messages) > self.takes:
+            raise ContextOverflow("too many messages", status=400)
+        last = request.messages[-1]
+        done = int(last.results[0].call.split(".")[1].split("-")[0]) + 1 if isinstance(last, ToolMessage) else 0
+        text = f"round {done}"
+        emit(TextDelta(text))
+        if done >= self.rounds:
+            return reply(text)
+        return reply(text, *[call("work", {"task": f"go.{done}-{n}"}, id=f"cgo.{done}-{n}") for n in range(self.width)])
 
 
 @attrs.frozen
@@ -265,6 +299,15 @@ def _around(world: World) -> AgentSpec:
     return AgentSpec(model=Reader(world, 2), tools=[worker(world)], around_tool=around)
 
 
+def _summarised(world: World) -> AgentSpec:
+    hook = summarise(summary_max_tokens=1)
+    return AgentSpec(model=Forgetful(world, 8, 1), tools=[worker(world)], compact=hook, compact_at_tokens=8)
+
+
+def _trimmed(world: World) -> AgentSpec:
+    return AgentSpec(model=Forgetful(world, 5, 2, takes=6), tools=[worker(world)], compact=trim())
+
+
 SCENARIOS = [
     Scenario("plain", _plain),
     Scenario("steered", _plain, steer=True),
@@ -278,6 +321,8 @@ SCENARIOS = [
     Scenario("hooks", _hooks),
     Scenario("final call", _final),
     Scenario("around", _around),
+    Scenario("summarised", _summarised),
+    Scenario("trimmed", _trimmed),
 ]
 
 

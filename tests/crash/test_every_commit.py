@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from protocol.events import ContinuationRequired, ToolFinished
+from protocol.codec import decode_event
+from protocol.events import ContextCompacted, ContinuationRequired, ToolFinished
 from protocol.history import first_fault
+from protocol.records import fold
+from protocol.turns import UserMessage
 from tests.support.disk import events_of
 
 from .lives import SCENARIOS, Life, Scenario, faults_of_events, live
@@ -129,3 +132,25 @@ def test_a_body_that_may_have_been_entered_is_interrupted() -> None:
         seen |= set(told.values())
 
     assert {"ok", "interrupted"} == seen
+
+
+@pytest.mark.slow
+def test_a_conversation_is_the_one_before_or_the_one_after() -> None:
+    """Whatever commit is the last, what is on the disk has the summary that its events tell of, and nothing else of it."""
+    scenario = next(scenario for scenario in SCENARIOS if scenario.name == "summarised")
+    first = undisturbed(scenario)
+    seen: set[int] = set()
+    for number in range(1, len(first.disk.batches) + 1):
+        records = [record for batch in first.disk.batches[:number] for record in batch]
+        told = sum(isinstance(decode_event(line), ContextCompacted) for line in events_of(records))
+        messages = fold(records[0].agent, records).messages
+        texts = [message.text for message in messages if isinstance(message, UserMessage)]
+        summaries = [text.partition("]\n")[2] for text in texts if text.startswith("[Summary")]
+
+        assert first_fault(messages) is None
+        assert ([f"summary {told}"] if told else []) == summaries, number
+        assert "go" in texts or not texts
+        assert len(messages) <= 10
+        seen.add(told)
+
+    assert {0, 1, 2} == seen

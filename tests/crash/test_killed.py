@@ -27,7 +27,7 @@ def essence(life: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.peer
-@pytest.mark.parametrize("scenario", ["gate", "in order"])
+@pytest.mark.parametrize("scenario", ["gate", "in order", "summarised"])
 def test_it_comes_to_the_same_end(scenario: str, tmp_path: Path) -> None:
     """Whenever it is killed: the run ends as it would have, no body is entered twice, no call is lost count of."""
     undisturbed, *others = lives(scenario, tmp_path, every=37)

@@ -14,11 +14,11 @@ from actors.agent import ask_agent, current_run
 from actors.tools import Tool, external_tool, tool
 from protocol.errors import ContextOverflow, FailRun, ModelError, ModelUnreachable, RunOver, StopRun
 from protocol.model import CallDelta, ModelEmit, ModelRequest, Profile, RequestSent, TextDelta
-from protocol.turns import Part, TextPart, ToolCall, Turn
+from protocol.turns import Part, TextPart, ToolCall, Turn, UserMessage
 from protocol.usage import UNKNOWN_USAGE, Usage
 from tests.support.strict import request_faults
 
-from .truth import Asked, Entered, Truth
+from .truth import HELPER_PROMPT, Asked, Entered, Truth
 from .world import Call, Does, Say, World
 
 SCHEMA: dict[str, Any] = {
@@ -56,8 +56,10 @@ class ScriptModel:
 
     async def turn(self, request: ModelRequest, emit: ModelEmit) -> Turn:
         truth = self.truth
-        say = self._next()
+        helps = request.messages == (UserMessage(HELPER_PROMPT),) or (request.system or "").startswith("You condense")
+        say = Say("sum", seconds=0.5) if helps else self._next()
         asked = truth.ask(request, say)
+        asked.helps = helps
         if not self.profile.reports_sending:
             truth.send(asked)
         if say.fails == "unsent":

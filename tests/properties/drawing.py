@@ -16,6 +16,7 @@ from .world import (
     Around,
     Body,
     Call,
+    Compacts,
     Disturbance,
     Does,
     Gate,
@@ -149,8 +150,15 @@ hooks = st.builds(
     rejects=rarely(MANY([1, 2, 3]), 0),
     around=rarely(few(Around, 4), (), one_in=3),
     shortens=st.booleans(),
+    compacts=rarely(few(Compacts, 5), (), one_in=2),
     observes=rarely(st.just(True), False),
-).map(lambda drawn: drawn if not (drawn.call and drawn.step) else Hooks(step=drawn.step, around=drawn.around))
+).map(
+    lambda drawn: (
+        drawn
+        if not (drawn.call and drawn.step)
+        else Hooks(step=drawn.step, around=drawn.around, compacts=drawn.compacts)
+    )
+)
 disturbances = rarely(
     st.lists(
         st.builds(

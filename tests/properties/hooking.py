@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
 import trio
 
-from actors.agent import CallConfig, PendingTool, StepOverrides, StepState
+from actors.agent import (
+    CallConfig,
+    CompactState,
+    PendingTool,
+    StepOverrides,
+    StepState,
+    ask_model,
+    summarise,
+    trim,
+)
 from protocol.model import ForceTool
 from protocol.prune import prune_messages
 from protocol.stop import StopState, has_tool_call, is_step_count, max_steps
 from protocol.turns import Message, ToolMessage, UserMessage
 
-from .truth import CHANGED, EDITED, Truth
+from .truth import CHANGED, EDITED, HELPER_PROMPT, Truth
 from .world import Around, Instruction, Prepared
 
 BOUND = 25
@@ -36,6 +46,8 @@ def hooks_of(truth: Truth) -> dict[str, Any]:
         made["around_tool"] = lambda call, proceed: _around(truth, call, proceed)
     if plan.shortens:
         made["on_context_overflow"] = _shortened
+    if plan.compacts:
+        made |= {"compact": lambda state: _compact(truth, state), "compact_at_tokens": 2}
     if plan.observes:
         made["on_step"] = made["on_run_end"] = lambda _seen: _raise("observer")
     return made
@@ -94,6 +106,30 @@ def _some_times(truth: Truth, key: str, most: int, text: str) -> str | None:
 
 def _shortened(messages: Sequence[Message]) -> Sequence[Message]:
     return [next(message for message in messages if isinstance(message, UserMessage))]
+
+
+async def _compact(truth: Truth, state: CompactState) -> Sequence[Message] | None:
+    if len(state.messages) < 4 or not truth.wild:  # there is nothing that could go
+        return None
+    plan = truth.next_of("compact", (), truth.world.hooks.compacts, None)
+    match plan:
+        case "raise":
+            raise ValueError("compact")
+        case "broken":
+            return _broken(state.messages)
+        case "summarise":
+            shorter = summarise()(state)
+            assert inspect.isawaitable(shorter)
+            return await shorter
+        case "helper":
+            await ask_model(HELPER_PROMPT)
+        case "slow":
+            await trio.sleep(0.5)
+        case None:
+            return None
+    shorter = trim(keep_last=0)(state)
+    assert not inspect.isawaitable(shorter)
+    return shorter
 
 
 def _broken(messages: Sequence[Message]) -> list[Message]:

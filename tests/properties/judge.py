@@ -83,7 +83,7 @@ def _result(truth: Truth, result: RunResult) -> Iterator[str]:
     """The table of results, and the rule of the text (section 7)."""
     asked = [one for one in truth.asked if one.run == result.run]
     if result.answered:
-        last = next((one for one in reversed(asked) if one.turn is not None), None)
+        last = next((one for one in reversed(asked) if one.turn is not None and not one.helps), None)
         turn = None if last is None else last.turn
         if turn is None or clean(decodes(asked)[-1]) != result.text:
             yield f"the answer is {result.text!r}, the last turn was {turn}"
@@ -116,6 +116,8 @@ def decodes(asked: Sequence[Asked]) -> list[str]:
     texts: list[str] = []
     before: Asked | None = None
     for one in asked:
+        if one.helps:
+            continue
         own = raw_text_of(one.turn.parts) if one.turn is not None else one.shown
         anew = one.max_tokens is not None and before is not None and before.max_tokens is None
         if one.resume is None and not anew:

@@ -62,6 +62,13 @@ CHOSEN = {
         turns=(CUT, CUT_CALL, Say("text", calls=(Call(),)), Say("text", finish="paused"), CUT),
         settings=Settings(automatic_continuation=True, continues_text="user_turn", bigger_cap=True, max_llm_calls=9),
     ),
+    "compacted": World(
+        turns=(Say("text", calls=(Call(), Call())), CUT_CALL, CALL, Say(fails="overflow")),
+        again=True,
+        tools=(Does(seconds=1), Does("odd"), Does("external")),
+        settings=Settings(max_llm_calls=14, llm_final="", wall_clock_seconds=9.0),
+        hooks=Hooks(compacts=("raise", "broken", "helper", "slow", "summarise", "trim") * 3),
+    ),
     "all limits": World(
         turns=(THREE,),
         again=True,

@@ -22,6 +22,9 @@ CHANGED, EDITED = 20_000, 10_000
 How: TypeAlias = Literal["inside", "returned", "odd", "raised", "stopped", "failed", "cancelled", "swallowed"]
 
 
+HELPER_PROMPT = "Sum it up."
+
+
 @attrs.define(eq=False)
 class Asked:
     """A request, as the model got it."""
@@ -41,6 +44,8 @@ class Asked:
     resume: Resume | None = None
     """The turn that it goes on with."""
     max_tokens: int | None = None
+    helps: bool = False
+    """It is beside the conversation: a helper call of a hook."""
     tokens_before: int = 0
     """Reported by all calls, of whatever run, up to then."""
 

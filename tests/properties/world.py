@@ -21,6 +21,7 @@ Submits: TypeAlias = Literal["whole", "parts", "late", "error", "never"]
 Stops: TypeAlias = Literal["third", "called", "raises", "slow", "wrong"]
 Answer: TypeAlias = Literal["approve", "discard", "some", "grant", "decline", "timeout", "nobody", "raise", "wrong"]
 Verdict: TypeAlias = Literal["approve", "deny", "edit", "bad_edit", "timeout", "nobody", "raise", "wrong"]
+Compacts: TypeAlias = Literal["trim", "summarise", "helper", "raise", "broken", "slow"]
 Prepared: TypeAlias = Literal[
     "nothing", "hide", "prune", "required", "none", "force", "system", "raise", "wrong", "broken"
 ]
@@ -141,6 +142,7 @@ class Hooks(Plain):
     rejects: int = 0
     around: tuple[Around, ...] = ()
     shortens: bool = False
+    compacts: tuple[Compacts, ...] = ()
     observes: bool = False
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.estimate import Estimator, tokens_of, turn_tokens
+from protocol.estimate import Estimator, Gauge, tokens_of, turn_tokens
 from protocol.model import CONTINUE_TEXT, ModelRequest, Resume, ResumeStrategy, ToolDefinition
 from protocol.turns import (
     AssistantMessage,
@@ -181,3 +181,18 @@ def test_a_turn_that_goes_on_is_counted(strategy: ResumeStrategy) -> None:
     request = ModelRequest(messages=View(stored), resume=resume)
 
     assert tokens_of(480 + words) == Estimator().request(request, View(stored))
+
+
+def test_a_gauge_learns_what_estimates_are_worth() -> None:
+    """From requests that are big enough, and within reason; before that an estimate is what it is."""
+    gauge = Gauge()
+    before = gauge.adjusted(100)
+    gauge.learn(199, 1990)
+    small = gauge.adjusted(100)
+    gauge.learn(1000, 1501)
+    learnt = gauge.adjusted(100), gauge.adjusted(1)
+    gauge.learn(1000, 100_000)
+    most = gauge.adjusted(100)
+    gauge.learn(1000, 0)
+
+    assert (100, 100, (151, 2), 400, 25) == (before, small, learnt, most, gauge.adjusted(100))

@@ -25,6 +25,7 @@ NAMES = (
     "tool_progress",
     "tool_finished",
     "handed_off",
+    "context_compacted",
     "hop_started",
     "hop_finished",
     "rollback",
@@ -65,6 +66,15 @@ WRITTEN_OUT = {
     "run_paused": {"request", "calls"},
     "run_resumed": {"counters"},
     "handed_off": {"agent", "model"},
+    "context_compacted": {
+        "by",
+        "messages_before",
+        "messages_after",
+        "tokens_before",
+        "tokens_after",
+        "summary_chars",
+        "refused",
+    },
     "agent_warning": {"agent", "code", "text"},
     "run_finished": {"summary"},
     "continuation_resolved": {

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from protocol.events import TERMINAL_EVENTS, RunEvent
+from protocol.events import TERMINAL_EVENTS, ContextCompacted, RunEvent
 from protocol.grammar import CALL_TRANSITIONS, RUN_TRANSITIONS, CallState, Grammar, RunPhase
 
 from .speech import KINDS, said
@@ -247,3 +247,26 @@ class GrammarMachine(RuleBasedStateMachine):
 
 TestGrammar: Any = GrammarMachine.TestCase
 TestGrammar.settings = settings(max_examples=200, stateful_step_count=60)
+
+
+@pytest.mark.parametrize(
+    ("heard", "taken"),
+    [
+        ((), True),
+        (("delta",), True),
+        (("requested:c",), False),
+        (("requested:c", "started:c"), False),
+        (("requested:c", "finished not entered:c"), True),
+        (("asked:q",), False),
+        (("asked:q", "answered:q"), True),
+        (("approval asked:q",), False),
+        (("requested:c", "pause"), False),
+        (("pause",), False),
+        (("pause", "resume"), True),
+    ],
+)
+def test_a_conversation_is_compacted_between_exchanges(heard: tuple[str, ...], taken: bool) -> None:
+    """Never between a call and its result, while a request is open, or in a pause."""
+    assert taken is after("begin", *heard).admit(
+        ContextCompacted(run="r1", by="trim", messages_before=4, messages_after=2, tokens_before=9, tokens_after=4)
+    )

@@ -190,3 +190,29 @@ def test_what_comes_in_its_place_is_checked() -> None:
 
     with pytest.raises(ValueError, match="message 1 holds results"):
         history.check()
+
+
+def test_a_compaction_replaces_all_of_it() -> None:
+    """Views made before go on to show what was there; what came instead is checked, and its calls are known as well."""
+    history = full_history()
+    before = list(history.view())
+    view = history.view()
+    other = AssistantMessage((ToolCall("new", "add", "{}"),))
+    shorter: list[Message] = [UserMessage("go"), other, ToolMessage((ToolResult("new", "add", "ok", "1", True),))]
+    history.replace(shorter)
+    history.check()
+    history.append(UserMessage("more"))
+
+    assert before == list(view)
+    assert [*shorter, UserMessage("more")] == list(history.view())
+    assert (1, True, True) == (history.rewrites, history.knows_call("new"), history.knows_call("a"))
+
+
+def test_a_broken_one_replaces_nothing() -> None:
+    """R2 holds for what would be stored, or nothing is."""
+    history = full_history()
+    before = list(history.view())
+
+    with pytest.raises(ValueError, match="message 0 has the calls"):
+        history.replace([ASK])
+    assert (before, 0) == (list(history.view()), history.rewrites)

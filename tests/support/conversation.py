@@ -8,6 +8,7 @@ import attrs
 
 from protocol.events import (
     ContentDelta,
+    ContextCompacted,
     MessageDelivered,
     MessageQueued,
     Rollback,
@@ -26,10 +27,12 @@ from protocol.turns import AssistantMessage, Message, TextPart, ToolCall, ToolMe
 def history_faults(messages: Sequence[Message], events: Iterable[RunEvent], *, loaded: int = 0) -> list[str]:
     """What is wrong with a conversation, and where it differs from the events of its runs.
 
-    The first `loaded` messages were there before the runs.
+    The first `loaded` messages were there before the runs. Where it was compacted, only the end of it can be held to that.
     """
     faults = _shape_faults(messages)
     told = list(events)
+    if any(isinstance(event, ContextCompacted) for event in told):
+        return faults + _compacted_faults(messages, told)
     stored = [
         (result.call, result.name, result.status, result.text, result.entered)
         for message in messages[loaded:]
@@ -59,6 +62,18 @@ def history_faults(messages: Sequence[Message], events: Iterable[RunEvent], *, l
             del said[: said.index(heard) + 1]
         else:
             faults.append(f"{heard!r} is not stored, or not in order")
+    return faults
+
+
+def _compacted_faults(messages: Sequence[Message], told: list[RunEvent]) -> list[str]:
+    """The oldest calls went, and of the runs' prompts the last one is there."""
+    kept = [r.call for message in messages if isinstance(message, ToolMessage) for r in message.results]
+    asked = [event.call for event in told if isinstance(event, ToolRequested)]
+    own = [call for call in kept if call in asked]
+    faults = [] if own == asked[len(asked) - len(own) :] else [f"stored are the calls {kept}, requested were {asked}"]
+    prompts = [event.prompt for event in told if isinstance(event, RunStarted) and event.prompt]
+    if prompts and UserMessage(prompts[-1]) not in messages:
+        faults.append(f"{prompts[-1]!r} is gone")
     return faults
 
 

@@ -19,7 +19,7 @@ const MOST_BARREN = 3;
 /** The events of this version, by `type`. Others are passed over. */
 export const EVENT_TYPES = new Set(
   `run_started step_started content_delta reasoning_delta tool_call_delta tool_requested tool_started tool_progress
-  tool_finished hop_started hop_finished rollback model_retry warning step_finished usage handed_off message_queued
+  tool_finished hop_started hop_finished rollback model_retry warning step_finished usage handed_off context_compacted message_queued
   message_delivered message_dropped continuation_required continuation_resolved approval_required approval_resolved
   limit_reached finalizing run_paused run_resumed agent_spawned agent_failed agent_stopped agent_warning run_finished
   run_failed run_cancelled`.split(/\s+/),
@@ -136,6 +136,7 @@ export const MOST_CALLS = 1024;
  * @property {number} step
  * @property {P.Usage | null} usage
  * @property {P.LimitState | null} limit
+ * @property {number} compactions
  * @property {string} reason
  * @property {P.RunSummary | null} summary
  * @property {Map<string, MessageView>} messages
@@ -170,6 +171,7 @@ function newRun(given) {
     step: 0,
     usage: null,
     limit: null,
+    compactions: 0,
     reason: "",
     summary: null,
     messages: new Map(),
@@ -328,6 +330,9 @@ function applyToRun(state, event, now) {
     }
     case "limit_reached":
       run.limit = event.limit;
+      break;
+    case "context_compacted":
+      run.compactions += 1;
       break;
     case "warning":
       warn(state, event.code, event.text);

@@ -200,6 +200,28 @@ export interface ContentDelta {
   n?: number;
 }
 
+/**
+ * Older messages of the conversation were dropped, shortened or summarised: the run goes on with what is left.
+ *
+ * It comes between exchanges: no call and no request is open. Tokens are estimates of the next request as a whole.
+ */
+export interface ContextCompacted {
+  type: "context_compacted";
+  run: string;
+  /** Names from the root's sub-agent down to the one that speaks; empty for the root itself. */
+  agent_path?: string[];
+  /** The name of the hook that did it, such as `trim` or `summarise`. */
+  by: string;
+  messages_before: number;
+  messages_after: number;
+  tokens_before: number;
+  tokens_after: number;
+  /** Characters of the user messages that were not there before. */
+  summary_chars?: number;
+  /** The server had refused the request for its length. */
+  refused?: boolean;
+}
+
 /** Answer the question "go on?". */
 export interface ContinuationDecide {
   request: string;
@@ -318,7 +340,7 @@ export interface ErrorMessage {
 }
 
 /** Every event of this version, by its `type`. Clients ignore types that they do not know. */
-export type Event = RunStarted | StepStarted | ContentDelta | HandedOff | ReasoningDelta | ToolCallDelta | ToolRequested | ToolStarted | ToolProgress | ToolFinished | HopStarted | HopFinished | Rollback | ModelRetry | Warned | StepFinished | UsageReport | MessageQueued | MessageDelivered | MessageDropped | ContinuationRequired | ContinuationResolved | ApprovalRequired | ApprovalResolved | LimitReached | Finalizing | RunPaused | RunResumed | AgentSpawned | AgentFailed | AgentStopped | AgentWarned | RunFinished | RunFailed | RunCancelled;
+export type Event = RunStarted | StepStarted | ContentDelta | HandedOff | ContextCompacted | ReasoningDelta | ToolCallDelta | ToolRequested | ToolStarted | ToolProgress | ToolFinished | HopStarted | HopFinished | Rollback | ModelRetry | Warned | StepFinished | UsageReport | MessageQueued | MessageDelivered | MessageDropped | ContinuationRequired | ContinuationResolved | ApprovalRequired | ApprovalResolved | LimitReached | Finalizing | RunPaused | RunResumed | AgentSpawned | AgentFailed | AgentStopped | AgentWarned | RunFinished | RunFailed | RunCancelled;
 
 /** Events of one agent, without a gap between them. */
 export interface Events {

@@ -113,6 +113,13 @@ pending = st.lists(
 OF_A_RUN: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "run_started": {"agent": texts, "model": texts, "prompt": texts},
     "handed_off": {"agent": texts, "model": texts},
+    "context_compacted": {
+        "by": texts,
+        "messages_before": small,
+        "messages_after": small,
+        "tokens_before": small,
+        "tokens_after": small,
+    },
     "step_started": {"step": small},
     "content_delta": {"message": messages, "text": texts},
     "reasoning_delta": {"message": messages, "text": texts},

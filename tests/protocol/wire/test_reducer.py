@@ -302,3 +302,12 @@ def test_a_reply_without_a_snapshot_begins_at_the_first_number() -> None:
     state = start_from("a", Attached(epoch="e", head=9, oldest=1, recovered=True, open_requests=()), now=0)
 
     assert ("e", 0, "idle", {}) == (state.epoch, state.seq, state.status, state.runs)
+
+
+def test_compactions_are_counted() -> None:
+    """A run's view says how often its conversation was compacted; what was shown stays shown."""
+    sizes = {"messages_before": 9, "messages_after": 3, "tokens_before": 900, "tokens_after": 300}
+    compacted = event("context_compacted", by="trim", **sizes)
+    state = told(STARTED, STEP, event("content_delta", message="m", text="hi"), compacted, compacted)
+
+    assert (2, "hi") == (state.runs["r"].compactions, state.runs["r"].messages["m"].text)

@@ -30,7 +30,7 @@ each_transcript = pytest.mark.parametrize("path", transcripts(), ids=lambda path
 NOT_PROVOKED = {"unauthenticated", "draining"}
 """Words that need a server at its end, or a token that is revoked."""
 
-RARE = {"handed_off", "tool_progress", "warning", "usage", "agent_failed", "agent_warning"}
+RARE = {"context_compacted", "handed_off", "tool_progress", "warning", "usage", "agent_failed", "agent_warning"}
 """Events that no conversation is about."""
 
 
