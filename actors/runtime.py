@@ -21,6 +21,7 @@ from .agent import (
     Agent,
     AgentSpec,
     Budget,
+    Ground,
     ModelUse,
     Probe,
     RunContext,
@@ -91,7 +92,11 @@ class Runtime:
         self._watch = Watch()
         self._actors = 0
         self._closed = False
-        self._claimed = set[str]()
+        self._stored: dict[str, list[str]] = {}
+        """Of each name, the agents that are still to be brought back, the newest first."""
+        for known in reversed(journal.agents()):
+            if not known.retired:
+                self._stored.setdefault(known.name, []).append(known.id)
         self._observers: list[Callable[[Agent], None]] = []
 
     @property
@@ -160,11 +165,8 @@ class Runtime:
 
     def _claim(self, name: str) -> str | None:
         """The agent of that name that is to be brought back."""
-        for known in self._journal.agents():
-            if known.name == name and not known.retired and known.id not in self._claimed:
-                self._claimed.add(known.id)
-                return known.id
-        return None
+        ids = self._stored.get(name)
+        return ids.pop() if ids else None
 
     def _new(
         self,
@@ -187,6 +189,7 @@ class Runtime:
             event_log_bytes=self._event_log_bytes,
             messages=messages,
             spawn=self.spawn,
+            ground_of=self._ground_of,
             is_kept=self._journal.durable and spawner is None,
             stored=stored,
             context=context,
@@ -196,6 +199,10 @@ class Runtime:
             on_spawn(agent)
         self._home.start_soon(self._host, agent, name=f"{agent.name}/host")
         return agent
+
+    def _ground_of(self, agent: str) -> Ground | None:
+        found = self._agents.get(agent)
+        return None if found is None else found.untouched()
 
     async def spawn_actor(
         self, actor: Actor[M], *, name: str | None = None, capacity: int = 8, restarts: Restarts | None = None

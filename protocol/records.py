@@ -88,6 +88,8 @@ class RunFacts(msgspec.Struct, omit_defaults=True):
     own: tuple[str, ...] = ()
     """What was given for this run alone and cannot be written down, by name."""
     children: list[RunFacts] = []
+    conversation: str = ""
+    """Of a child: the id of the agent that is written down too and whose conversation it speaks in; empty: it has none left."""
 
     def whole_state(self) -> RunState:
         """The state with its lists. Raises `msgspec.ValidationError` for one that is broken."""

@@ -6,6 +6,7 @@ from ._budgets import Budget
 from ._compactors import summarise, trim
 from ._context import RunContext, current_run
 from ._core import RunCore
+from ._ground import Ground
 from ._handoff import handoff
 from ._helper import ask_model
 from ._hooks import CallConfig, CompactState, PendingTool, StepOverrides, StepState
@@ -34,6 +35,7 @@ __all__ = (
     "CallProbe",
     "CompactState",
     "Continuation",
+    "Ground",
     "LimitsWarning",
     "Loop",
     "ModelUse",

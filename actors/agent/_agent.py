@@ -29,11 +29,11 @@ from ._agent_statistics import AgentStatistics
 from ._context import RunContext, context_of, current_activity, current_run
 from ._core import RunCore
 from ._driver import drive
-from ._ground import lay_ground
+from ._ground import Ground, lay_ground
 from ._launch import Launched, launch
 from ._manual import LoopFunction, driver_of
 from ._models import ModelUse
-from ._opening import core_of, open_core, own_settings, take_up
+from ._opening import GroundOf, core_of, open_core, own_settings, take_up
 from ._park import suspend, wait_parked
 from ._policies import Continuation
 from ._probe import Watch
@@ -63,6 +63,7 @@ class Agent:
         event_log_bytes: int = 256 * 1024,
         messages: Iterable[Message] = (),
         spawn: Callable[[AgentSpec], Awaitable[Agent]] | None = None,
+        ground_of: GroundOf,
         is_kept: bool = False,
         stored: tuple[StoredAgent, StoredEvents] | None = None,
         context: Any = None,
@@ -77,6 +78,7 @@ class Agent:
         """The runtime's own: the models that the agent has asked."""
         models.hold(spec.model)
         self._spawn = spawn
+        self._ground_of = ground_of
         self._ground, self._stream = lay_ground(
             journal,
             models,
@@ -308,6 +310,10 @@ class Agent:
         """The runtime's own: the run in hand."""
         return self._core if self._turn.borrowed_tokens else None
 
+    def untouched(self) -> Ground | None:
+        """The runtime's own: what its runs stand on, if there has been none since it is here."""
+        return self._ground if self._core is None else None
+
     def stop(self, reason: str = "stopped") -> None:
         """Take no more runs; the one in hand ends at its next boundary. `stopped` is set when all has ended.
 
@@ -385,7 +391,7 @@ class Agent:
         core = core_of(self._ground, facts, self.spec, self._stream, above=self._account, context=self._context)
         self._brought_back = Run(core, self._stream, self._stream.end)
         self._take_in_hand(core)
-        take_up(core, facts)
+        take_up(core, facts, self._ground_of)
         self._launch(nursery, core, self._stream, owner, drive)
 
     def _launch(self, nursery: trio.Nursery, core: RunCore, stream: EventStream, owner: object, driver: Drive) -> None:

@@ -213,6 +213,7 @@ class RunCore:
             self.history.append(UserMessage(state.prompt))
         else:
             self.history.take_partial()
+        self.keep()  # the conversation may be another agent's than the events
 
     def resume(self, facts: RunFacts | None = None) -> None:
         """Take up a run whose state was written down, where `start` would begin one."""
@@ -379,6 +380,7 @@ class RunCore:
                 dropped_calls=turn.dropped_calls,
             )
         )
+        self.keep()
         if self.steps_asked is not None:
             self.stir_steps()
         state.step += 1

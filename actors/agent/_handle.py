@@ -144,6 +144,7 @@ def _say(core: RunCore, text: str) -> None:
     core.state.stored = "turn"
     core.state.continues += 1
     core.history.append(UserMessage(text))
+    core.keep()
 
 
 def _store_cut(core: RunCore) -> None:

@@ -35,9 +35,9 @@ class Keeper:
 
     def __init__(self, journal: Journal, agent: str, name: str, history: History) -> None:
         self._journal = journal
-        self._agent = agent
+        self.agent = agent
         self._name = name
-        self._history = history
+        self.history = history
         self._stream: EventStream | None = None
         self._requests: RequestTable | None = None
         self.core: RunCore | None = None
@@ -111,7 +111,7 @@ class Keeper:
             return None
         lines = b"\n".join(events)
         self._count(len(lines) + len(facts), whole=whole)
-        return Record(self._agent, first, len(events), lines, facts, whole)
+        return Record(self.agent, first, len(events), lines, facts, whole)
 
     def written(self) -> None:
         """What was taken last is durable, and may be shown."""
@@ -128,7 +128,7 @@ class Keeper:
             self._whole = True
 
     def _facts(self, *, whole: bool) -> AgentFacts:
-        stream, requests, core, history = self._stream, self._requests, self.core, self._history
+        stream, requests, core, history = self._stream, self._requests, self.core, self.history
         assert stream is not None
         assert requests is not None
         facts = AgentFacts(retired=self._retired)
@@ -181,6 +181,9 @@ class Keeper:
             facts.end = facts_of_end(core.coming_end)
         if core.failure is not None:
             facts.failure = f"{type(core.failure).__name__}: {core.failure}"
+        other = next((keeper for keeper in core.keepers if keeper.history is core.history), self)
+        if other is not self:
+            facts.conversation = other.agent
         if core.children:
             facts.children = [self._run_facts(child, whole=whole) for child in core.children if not child.log.over]
         return facts

@@ -53,7 +53,9 @@ async def _serve(run: Launched, probe: Probe | None, release: Callable[[], objec
     core = run.core
     logger.info("run started")
     try:
-        if probe is None:
+        if core.over.is_set():  # brought back at its end: nothing drives it any more
+            pass
+        elif probe is None:
             await run_star(core, run.threads, run.driver)
         else:
             await _probed(run, probe)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import attrs
 import msgspec
@@ -27,10 +28,12 @@ from ._ending import finish
 from ._ground import Ground
 from ._spec import AgentSpec, stop_conditions
 
-__all__ = ("as_fork", "core_of", "open_core", "own_settings", "take_up")
+__all__ = ("GroundOf", "as_fork", "core_of", "open_core", "own_settings", "take_up")
 
 CHILD_TEXT = "the process ended while the tool that started it ran"
 LOOP = "loop"
+GroundOf: TypeAlias = Callable[[str], Ground | None]
+"""What the agent of that id stands on, if it is here and has not run yet."""
 
 
 def open_core(
@@ -94,13 +97,19 @@ def core_of(
     ground: Ground, facts: RunFacts, spec: AgentSpec, stream: EventStream, *, above: Account, context: Any = None
 ) -> RunCore:
     """The core of a run that was written down, with the limits that it was started with."""
-    state = facts.whole_state()
     if facts.given != spec.limits():
         spec = spec.for_run(limits=facts.given)
+    return _core_of(ground, facts, spec, stream, above=above, context=context)
+
+
+def _core_of(
+    ground: Ground, facts: RunFacts, spec: AgentSpec, stream: EventStream, *, above: Account, context: Any = None
+) -> RunCore:
+    state = facts.whole_state()
     return open_core(ground, spec, state, RunLog(stream, state.run, state.agent_path), above=above, context=context)
 
 
-def take_up(core: RunCore, facts: RunFacts) -> None:
+def take_up(core: RunCore, facts: RunFacts, ground_of: GroundOf) -> None:
     """Let a run stand where it stood when it was written down; one that had come to its end ends now."""
     state = core.state
     core.account.take_up(facts.account, alone=True)
@@ -110,7 +119,7 @@ def take_up(core: RunCore, facts: RunFacts) -> None:
     core.resume(facts)
     _reopen(core, facts)
     for child in facts.children:
-        _end_child(core, child)
+        _end_child(core, child, ground_of)
     _interrupt(core, facts)
     end = _end_of(core, facts)
     if end is not None:
@@ -183,10 +192,14 @@ def _say_what_is_missing(core: RunCore, facts: RunFacts) -> None:
         core.warn("not_brought_back", f"the run goes on, but not as it was: {text}")
 
 
-def _end_child(parent: RunCore, facts: RunFacts) -> None:
-    """A run that a tool had started ends with the call that started it."""
-    ground = Ground(History(), parent.requests, parent.journal, parent.models, parent.keepers, parent.watch)
-    core = core_of(ground, facts, parent.spec, parent.log.stream, above=parent.account)
+def _end_child(parent: RunCore, facts: RunFacts, ground_of: GroundOf) -> None:
+    """A run that a tool had started ends with the call that started it, in the conversation of its agent if that is there."""
+    ground = ground_of(facts.conversation)
+    if ground is None:
+        ground = Ground(History(), parent.requests, parent.journal, parent.models, parent.keepers, parent.watch)
+    else:
+        ground = ground.under(parent)
+    core = _core_of(ground, facts, parent.spec, parent.log.stream, above=parent.account)
     state = core.state
     core.account.take_up(facts.account, alone=False)
     core.began = trio.current_time() - facts.elapsed_seconds
@@ -196,7 +209,7 @@ def _end_child(parent: RunCore, facts: RunFacts) -> None:
         core.hold(state.turn)
     _reopen(core, facts)
     for child in facts.children:
-        _end_child(core, child)
+        _end_child(core, child, ground_of)
     _interrupt(core, facts)
     finish(core, Cancelled(CHILD_TEXT))
 

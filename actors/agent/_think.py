@@ -105,6 +105,7 @@ def _deliver_steering(core: RunCore) -> None:
     for message in waiting:
         core.history.append(UserMessage(message.text))
         core.log.emit(MessageDelivered(run=core.run, agent_path=core.path, message=message.id))
+    core.keep()
 
 
 async def _ask_shorter(

@@ -79,6 +79,8 @@ class SQLiteStore:
         self._database: sqlite3.Connection | None = None
         self._lock: sqlite3.Connection | None = None
         self._statements: dict[int, str] = {}
+        self._files: dict[Path, int] = {}
+        """Which files are being written, by path: their numbers on the disk."""
 
     # ------------------------------------------------------------ opening
 
@@ -95,6 +97,7 @@ class SQLiteStore:
             self._database = self._connect()
             self._check()
             known = self._known()
+            self._files = {self._path: self._path.stat().st_ino}
             undo.pop_all()
         return known
 
@@ -184,6 +187,7 @@ class SQLiteStore:
         now = time.time()
         with self._errors():
             database = self._db
+            self._check_place()
             if len(records) <= _MOST_ROWS:
                 self._insert(database, records, now)
                 return
@@ -195,6 +199,23 @@ class SQLiteStore:
             except sqlite3.Error:
                 database.execute("ROLLBACK")
                 raise
+
+    def _check_place(self) -> None:
+        """Refuse to write what nobody will find: SQLite goes on with a file that has been removed."""
+        if len(self._files) == 1:  # the first commit makes the other one
+            with contextlib.suppress(FileNotFoundError):
+                beside = self._path.with_name(f"{self._path.name}-wal")
+                self._files[beside] = beside.stat().st_ino
+        for path, number in self._files.items():
+            try:
+                is_same = path.stat().st_ino == number
+            except FileNotFoundError:
+                is_same = False
+            if not is_same:
+                raise JournalError(
+                    f"{path} has been removed or replaced while it was in use: what was acknowledged went with it; leave"
+                    " the files of a journal where they are"
+                )
 
     def _insert(self, database: sqlite3.Connection, records: Sequence[Record], now: float) -> None:
         count = len(records)
@@ -355,6 +376,10 @@ def _fault_of(error: sqlite3.DatabaseError) -> str:
         return f"is damaged ({said}): restore it from a copy"
     if "full" in said:
         return "cannot be written: the disk is full; what was acknowledged is kept"
+    if "I/O" in said:
+        return (
+            f"cannot be written or read ({said}): is there room, and is the disk sound? What was acknowledged is kept"
+        )
     if "readonly" in said or "unable to open" in said:
         return f"cannot be written ({said}): may this user write to the file and its folder, and does the folder exist?"
     return f"cannot be used: {said}"

@@ -34,7 +34,7 @@ from protocol.events import ApprovalRequired, Event, RunEvent
 from protocol.grammar import Grammar
 from protocol.model import ModelEmit, ModelRequest, Profile, RequestSent, TextDelta
 from protocol.result import RunResult
-from protocol.turns import ToolMessage, Turn, UserMessage
+from protocol.turns import TextPart, ToolMessage, Turn, UserMessage, raw_text_of
 from tests.support.disk import Batch, FakeDisk, events_of, journal_on
 
 
@@ -132,6 +132,8 @@ class Scenario:
     name: str
     make: Callable[[World], AgentSpec]
     steer: bool = False
+    cancels: bool = False
+    """Whoever started it cancels it in the middle."""
 
 
 @attrs.define(eq=False)
@@ -308,6 +310,41 @@ def _trimmed(world: World) -> AgentSpec:
     return AgentSpec(model=Forgetful(world, 5, 2, takes=6), tools=[worker(world)], compact=trim())
 
 
+@attrs.define(eq=False)
+class Piecemeal(Reader):
+    """Its last answer comes in pieces, each of which goes on with the text of those before."""
+
+    profile: Profile = Profile(keeps_tools_when_off=True, reports_sending=True, continues_text="exact_prefix")
+
+    async def turn(self, request: ModelRequest, emit: ModelEmit) -> Turn:
+        before = "" if request.resume is None else raw_text_of(request.resume.parts)
+        done = sum(isinstance(message, ToolMessage) for message in request.messages)
+        if done < self.rounds and not before:
+            return await super().turn(request, emit)
+        await trio.lowlevel.checkpoint()
+        self.world.send()
+        emit(RequestSent())
+        await trio.sleep(0.01)
+        piece = f"piece {len(before) // 8} "
+        emit(TextDelta(piece))
+        await trio.sleep(0.01)
+        whole = len(before) >= 24
+        return Turn((TextPart(piece),), "stop" if whole else "length")
+
+
+def _continued(world: World) -> AgentSpec:
+    return AgentSpec(model=Piecemeal(world, 1), tools=[worker(world)], automatic_continuation=True)
+
+
+def _function_approves(world: World) -> AgentSpec:
+    async def decide(request: Any) -> ApprovalResponse:
+        world.asked.append(request.request)
+        await trio.sleep(0.01)
+        return ApprovalResponse("approve")
+
+    return AgentSpec(model=Reader(world, 2), tools=[worker(world, needs_approval=True)], approval=decide)
+
+
 SCENARIOS = [
     Scenario("plain", _plain),
     Scenario("steered", _plain, steer=True),
@@ -323,6 +360,9 @@ SCENARIOS = [
     Scenario("around", _around),
     Scenario("summarised", _summarised),
     Scenario("trimmed", _trimmed),
+    Scenario("continued", _continued),
+    Scenario("approval function", _function_approves),
+    Scenario("cancelled", _plain, cancels=True),
 ]
 
 

@@ -33,11 +33,11 @@ def tool_faults(truth: Truth, runs: dict[str, Seen]) -> Iterator[str]:
         if asked is None:
             yield f"a body of {one.tool} was entered that nobody asked for: {one.arguments}"
             continue
-        for told in (*_entry(truth, one, asked), *_status(truth, one, asked, runs)):
+        for told in (*entry_faults(truth, one, asked), *_status(truth, one, asked, runs)):
             yield f"call {one.number} of {one.tool}: {told}"
 
 
-def _entry(truth: Truth, one: Entered, call: SeenCall) -> Iterator[str]:
+def entry_faults(truth: Truth, one: Entered, call: SeenCall) -> Iterator[str]:
     """A body is entered only when all that must hold does (I12), with what was shown and decided (I7)."""
     plan, asked = truth.numbers[one.number]
     turn = asked.turn

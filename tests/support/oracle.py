@@ -30,6 +30,7 @@ from protocol.events import (
     RunFailed,
     RunFinished,
     RunPaused,
+    RunResumed,
     RunStarted,
     StepFinished,
     StepStarted,
@@ -65,6 +66,8 @@ class _Book:
     final: bool = False
     bodies: int = 0
     """Calls that the caller answers, or that are hand-offs: they have no body."""
+    again: bool = False
+    """The step in hand may begin anew: its process died before the model's turn was there."""
     stopped_by_gate: bool = False
     finalizing: bool = False
     """A final call has been announced, and its limit with it."""
@@ -147,10 +150,14 @@ class _Oracle:
         book.calls[event.call] = "finished"
 
     def step_started(self, book: _Book, event: StepStarted) -> None:
-        self.need(book.step is None, f"step {book.step} has not finished")
+        again, book.again = book.again, False
+        self.need(book.step is None or again, f"step {book.step} has not finished")
         self.need(event.step == book.steps, f"the next step is {book.steps}")
         self.need(event.final or not book.final, "a step with tools after the final call")
         book.step, book.final, book.hops = event.step, event.final, 0
+
+    def resumed(self, book: _Book, _event: RunResumed) -> None:
+        book.again = book.step is not None and all(state == "finished" for state in book.calls.values())
 
     def step_finished(self, book: _Book, event: StepFinished) -> None:
         self.need(event.step == book.step, f"the step in hand is {book.step}")
@@ -231,6 +238,7 @@ _HANDLERS: dict[type[RunEvent], Callable[..., None]] = {
     StepStarted: _Oracle.step_started,
     StepFinished: _Oracle.step_finished,
     RunPaused: _Oracle.paused,
+    RunResumed: _Oracle.resumed,
     ContentDelta: _Oracle.spoke,
     ReasoningDelta: _Oracle.spoke,
     ToolCallDelta: _Oracle.spoke,
