@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from protocol.errors import AgentStopped, JournalError, SpecError, SubmissionRefused
+from protocol.idem import IdempotencyStore
 from protocol.ledger import Account, AccountStatistics
 from protocol.records import StoredAgent, StoredEvents
 from protocol.requests import DecisionReply, Response
@@ -21,6 +22,7 @@ from .agent import (
     Agent,
     AgentSpec,
     Budget,
+    BudgetBook,
     Ground,
     ModelUse,
     Probe,
@@ -32,12 +34,15 @@ from .agent import (
     current_run,
     submit,
 )
-from .journal import DiskStatistics, Journal, MemoryJournal, SQLiteJournal
+from .journal import DiskStatistics, Journal, KnownAgent, MemoryJournal, SQLiteJournal
 from .kit import Actor, Mailbox, Port, Restarts, supervise
 
 __all__ = ("Runtime", "RuntimeStatistics", "open_runtime")
 
 M = TypeVar("M")
+CLOSING = "the runtime is being closed"
+CANCEL_SECONDS = 1.0
+"""How long runs that were cancelled, as they came to no boundary in time, may take to say so."""
 
 
 @attrs.frozen
@@ -85,18 +90,19 @@ class Runtime:
         self._journal = journal
         self._event_log_bytes = event_log_bytes
         self._threads = ToolThreads(trio.CapacityLimiter(tool_threads))
+        self._budgets = BudgetBook(journal)
+        self._budgets.enter(budget)
         self._account = Account("runtime", parents=(budget.account,) if budget is not None else ())
         self._agents: dict[str, Agent] = {}
         self._close_seconds = close_seconds
         self._models = Counter[int]()
         self._watch = Watch()
         self._actors = 0
-        self._closed = False
-        self._stored: dict[str, list[str]] = {}
-        """Of each name, the agents that are still to be brought back, the newest first."""
-        for known in reversed(journal.agents()):
-            if not known.retired:
-                self._stored.setdefault(known.name, []).append(known.id)
+        self._closed = self._drained = False
+        self.commands = IdempotencyStore()
+        """The runtime's own: agents that clients had made, under their keys."""
+        self.commands.take_up(known.made.command for known in journal.agents() if known.made is not None)
+        self._not_back = {known.id: known for known in journal.agents() if not known.retired}
         self._observers: list[Callable[[Agent], None]] = []
 
     @property
@@ -133,14 +139,17 @@ class Runtime:
         `messages` is a conversation that a new agent goes on with; it is repaired so that every call has its result. An agent
         that is brought back has its own conversation, and goes on by itself with the run that was unfinished
         (`agent.brought_back`), with `context` in place of what was given to that run. Of several agents of one name, the
-        oldest comes first. One that was stopped by `agent.stop()` is not brought back.
+        oldest comes first. One that was stopped by `agent.stop()` is not brought back; those that clients had made from
+        templates are, by their gateway.
 
         Raises `AgentStopped` once the runtime is being closed, `JournalError` if the journal cannot be read.
         """
         spawner = current_run.get()  # a tool, or a hook, of another agent
-        known = self._claim(spec.name) if spawner is None else None
-        stored = None if known is None else await self._journal.load(known, self._event_log_bytes)
-        return await _hosted(self._new(spec, spawner, messages=messages, stored=stored, context=context))
+        hosts_own = (one for one in self._not_back.values() if one.name == spec.name and one.made is None)
+        known = next(hosts_own, None) if spawner is None else None
+        if known is not None:
+            return await self.bring_back(known, spec, context=context)
+        return await _hosted(self._new(spec, spawner, messages=messages, context=context))
 
     async def fork(self, spec: AgentSpec, run: str, *, step: int, context: Any = None) -> Agent:
         """Make a new agent that goes on from where a run stood when its step `step` had ended (steps count from 0).
@@ -163,10 +172,27 @@ class Runtime:
         """
         return self._new(spec, current_run.get(), messages=messages)
 
-    def _claim(self, name: str) -> str | None:
-        """The agent of that name that is to be brought back."""
-        ids = self._stored.get(name)
-        return ids.pop() if ids else None
+    @property
+    def not_back(self) -> tuple[KnownAgent, ...]:
+        """The agents that were in the journal when it was opened, and have not been brought back: they are kept."""
+        return tuple(self._not_back.values())
+
+    async def bring_back(self, known: KnownAgent, spec: AgentSpec, *, context: Any = None) -> Agent:
+        """The runtime's own: bring an agent back, with a spec. One whose waiter is cancelled meanwhile is not stopped by that.
+
+        Raises `AgentStopped` and `JournalError` as `spawn` does.
+        """
+        del self._not_back[known.id]
+        is_there = False
+        try:
+            stored = await self._journal.load(known.id, self._event_log_bytes)
+            agent = self._new(spec, None, stored=stored, context=context)
+            is_there = True
+        finally:
+            if not is_there:
+                self._not_back = {known.id: known, **self._not_back}
+        await agent.hosted.wait()
+        return agent
 
     def _new(
         self,
@@ -179,6 +205,7 @@ class Runtime:
     ) -> Agent:
         if self._closed:
             raise AgentStopped("the runtime is being closed and takes no new agents")
+        self._budgets.enter(spec.budget)
         agent = Agent(
             spec,
             models=ModelUse(self._models, spawner.core.models if spawner is not None else None),
@@ -282,14 +309,15 @@ class Runtime:
         """Take no new agents."""
         self._closed = True
 
-    async def stop(self, *, grace_seconds: float) -> None:
-        """Take no new agents; end all runs at their next boundary, waiting up to `grace_seconds` for them.
+    async def drain(self, *, grace_seconds: float) -> None:
+        """Take no new agents and no new runs; those in hand end at their next boundary, or are cancelled `grace_seconds` later.
 
         With a journal they do not end: they stand still there, are written down, and go on when their agents are spawned again.
-
-        Leaving `open_runtime()` does this, and then cancels what still goes on.
         """
         self.close()
+        if self._drained:
+            return
+        self._drained = True
         agents = list(self._agents.values())
         if self._journal.durable:
             for agent in agents:
@@ -300,7 +328,26 @@ class Runtime:
             self.suspend()
             return
         for agent in agents:
-            agent.stop("the runtime is being closed")
+            agent.rest(CLOSING)
+        going_on = [agent.current for agent in agents if agent.current is not None]
+        with trio.move_on_after(grace_seconds):
+            for core in going_on:
+                await core.over.wait()
+        for core in going_on:
+            core.cancel(CLOSING)
+        with trio.move_on_after(CANCEL_SECONDS):
+            for core in going_on:
+                await core.over.wait()
+
+    async def stop(self, *, grace_seconds: float) -> None:
+        """Do what `drain` does, and stop the agents.
+
+        Leaving `open_runtime()` does this, and then cancels what still goes on.
+        """
+        await self.drain(grace_seconds=grace_seconds)
+        agents = [] if self._journal.durable else list(self._agents.values())
+        for agent in agents:
+            agent.stop(CLOSING)
         with trio.move_on_after(grace_seconds):
             for agent in agents:
                 await agent.stopped.wait()

@@ -100,6 +100,8 @@ class Account:
     """Whether tokens or cost are limited anywhere on the chain."""
     limits_cost: bool = attrs.field(default=False, init=False)
     """Whether cost is."""
+    on_ended: Callable[[AccountFacts], object] | None = attrs.field(default=None, init=False)
+    """Of a budget that is written down: called with what a run has used that drew on it, in the step in which that ends."""
     _limited: tuple[Account, ...] = attrs.field(default=(), init=False)
     _open: dict[int, _Reservation] = attrs.field(factory=dict[int, _Reservation], init=False)
     _last_number: int = attrs.field(default=0, init=False)
@@ -240,9 +242,7 @@ class Account:
         """
         self.limits, self.holds_final_call = facts.limits, facts.holds_final_call
         for account in self.chain if alone else (self,):
-            account.llm_calls += facts.llm_calls
-            account.tool_calls += facts.tool_calls
-            account.books.merge(facts)
+            account.add(facts)
         self._last_number = facts.last_number
         for number, (tokens, cost) in facts.open.items():
             self._open[number] = _Reservation("held", tokens, cost) if tokens or cost else _OPEN
@@ -250,6 +250,20 @@ class Account:
                 account.books.hold(tokens, cost)
         if self.stopwatch is not None:
             self.stopwatch.take_up(facts.limits.wall_clock_seconds or self.stopwatch.limit, facts.work_seconds)
+
+    def add(self, facts: AccountFacts) -> None:
+        """Add what was used before, to this account alone."""
+        self.llm_calls += facts.llm_calls
+        self.tool_calls += facts.tool_calls
+        self.books.merge(facts)
+
+    def tell_ended(self, *, is_root: bool) -> None:
+        """The run whose account this is has ended: tell budgets that are written down, and have not heard of it by its root's."""
+        facts = self.facts()
+        told = () if is_root else self.parents[0].chain
+        for account in self.chain:
+            if account.on_ended is not None and account not in told:
+                account.on_ended(facts)
 
     # ------------------------------------------------------------ tool bodies
 

@@ -9,6 +9,7 @@ kept apart, lists that grow are written as what was added, everything else as it
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from .codec import decode
 from .events import ApprovalRequired, ApprovalResolved, ContinuationRequired, ContinuationResolved
 from .grammar import CallState
+from .idem import Answered
 from .limits import Limits, LimitState
 from .requests import Resolution
 from .result import StepResult
@@ -24,8 +26,10 @@ from .spending import AccountFacts
 from .turns import AssistantMessage, Message, ToolMessage, UserMessage
 
 __all__ = (
+    "BUDGET_PREFIX",
     "AgentFacts",
     "EndFacts",
+    "Made",
     "OpenRequest",
     "Record",
     "RunFacts",
@@ -36,6 +40,10 @@ __all__ = (
     "fold",
     "fold_until",
 )
+
+
+BUDGET_PREFIX = "budget/"
+"""Before the name of a budget, where an agent's id would stand: its records hold `AccountFacts`, and each is whole."""
 
 
 class OpenRequest(msgspec.Struct, frozen=True):
@@ -98,18 +106,34 @@ class RunFacts(msgspec.Struct, omit_defaults=True):
         return state
 
 
+class Made(msgspec.Struct, frozen=True):
+    """How a client had an agent made: what it takes to make it again, and the command, which is done once."""
+
+    template: str
+    overrides: dict[str, Any]
+    command: Answered
+
+
 class AgentFacts(msgspec.Struct, omit_defaults=True):
     """What one record says of an agent beside its events."""
 
     name: str = ""
-    """In whole records, as is the next."""
+    """In whole records, as are the next two."""
     epoch: str = ""
+    made: Made | None = None
+    """`None`: it is the host's own."""
     anew: bool = False
     """The messages are all there are."""
     messages: list[UserMessage | AssistantMessage | ToolMessage] = []
     """Those since the last record."""
     closed: list[ContinuationResolved | ApprovalResolved] = []
     """Requests that were closed since the last record."""
+    numbers: dict[str, int] = {}
+    """The numbers of the events that told it, by request."""
+    ended: dict[str, str] = {}
+    """Runs that ended since the last record, each with the type of its terminal event."""
+    answered: list[Answered] = []
+    """Clients' commands that were accepted since the last record."""
     run: RunFacts | None = None
     retired: bool = False
     """The agent was stopped for good: it is kept to be looked at, and not brought back."""
@@ -149,7 +173,11 @@ class StoredAgent:
     name: str = ""
     epoch: str = ""
     messages: list[UserMessage | AssistantMessage | ToolMessage] = attrs.field(factory=list[Message])
+    made: Made | None = None
     closed: list[ContinuationResolved | ApprovalResolved] = attrs.field(factory=list[Resolution])
+    numbers: dict[str, int] = attrs.field(factory=dict[str, int])
+    ended: dict[str, str] = attrs.field(factory=dict[str, str])
+    answered: list[Answered] = attrs.field(factory=list[Answered])
     run: RunFacts | None = None
     retired: bool = False
     end: int = 0
@@ -162,12 +190,15 @@ class StoredAgent:
             return
         facts = decode(record.facts, AgentFacts)
         if record.whole:
-            self.name, self.epoch = facts.name, facts.epoch
-            self.closed, self.run = [], None
+            self.name, self.epoch, self.made = facts.name, facts.epoch, facts.made
+            self.closed, self.numbers, self.ended, self.answered, self.run = [], {}, {}, [], None
         if record.whole or facts.anew:
             self.messages = []
         self.messages += facts.messages
         self.closed += facts.closed
+        self.numbers |= facts.numbers
+        self.ended |= facts.ended
+        self.answered += facts.answered
         self.retired = facts.retired
         self.run = facts.run if facts.run is None else _grown(self.run, facts.run)
 

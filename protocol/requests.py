@@ -166,9 +166,15 @@ class RequestTable:
         """How requests were closed, oldest first."""
         return tuple(self._closed.values())
 
-    def take_up(self, closed: Iterable[Resolution]) -> None:
-        """Know of requests that were closed before the process began."""
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The numbers of the events that told it, by request."""
+        return dict(self._numbers)
+
+    def take_up(self, closed: Iterable[Resolution], numbers: Mapping[str, int]) -> None:
+        """Know of requests that were closed before the process began, and where the log tells it."""
         self._closed.update((resolution.request, resolution) for resolution in closed)
+        self._numbers.update(numbers)
         self._forget()
 
     def decide(self, request: str, response: Response, by: str | None) -> DecisionReply:

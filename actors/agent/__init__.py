@@ -2,7 +2,7 @@
 
 from ._agent import Agent
 from ._agent_statistics import AgentStatistics
-from ._budgets import Budget
+from ._budgets import Budget, BudgetBook
 from ._compactors import summarise, trim
 from ._context import RunContext, current_run
 from ._core import RunCore
@@ -31,6 +31,7 @@ __all__ = (
     "Approval",
     "Background",
     "Budget",
+    "BudgetBook",
     "CallConfig",
     "CallProbe",
     "CompactState",

@@ -15,7 +15,7 @@ from protocol.events import AgentStopped as AgentStoppedEvent
 from protocol.ids import new_id
 from protocol.ledger import Account
 from protocol.limits import Limits
-from protocol.records import RunFacts, StoredAgent, StoredEvents
+from protocol.records import Made, RunFacts, StoredAgent, StoredEvents
 from protocol.requests import RequestTable
 from protocol.run import RunState
 from protocol.stop import StopCondition
@@ -34,7 +34,7 @@ from ._launch import Launched, launch
 from ._manual import LoopFunction, driver_of
 from ._models import ModelUse
 from ._opening import GroundOf, core_of, open_core, own_settings, take_up
-from ._park import suspend, wait_parked
+from ._park import rest, suspend, wait_parked
 from ._policies import Continuation
 from ._probe import Watch
 from ._run import Run
@@ -91,13 +91,14 @@ class Agent:
             stored=stored,
         )
         self._history, self._requests = self._ground.history, self._ground.requests
+        self.commands = self._ground.commands
+        """The runtime's own: what clients' commands came to, under their keys."""
         self._keeper = self._ground.keepers[0] if is_kept else None
         self._turn = trio.CapacityLimiter(1)
         self._promised: Starting | None = None
         self._core: RunCore | None = None
         self._nursery: trio.Nursery | None = None
         self._stop_reason: str | None = None
-        self._is_retired = False
         self._stopping = trio.Event()
         self.hosted = trio.Event()
         """Set when the agent's host runs: it takes runs from then on."""
@@ -124,6 +125,11 @@ class Agent:
     def requests(self) -> RequestTable:
         """The agent's requests: open ones, and those closed lately."""
         return self._requests
+
+    def made_by(self, made: Made) -> None:
+        """The runtime's own: a client had it made, and it is written down how. Said at once when it is made."""
+        if self._keeper is not None:
+            self._keeper.made = made
 
     @property
     def stream(self) -> EventStream:
@@ -319,14 +325,16 @@ class Agent:
 
         It is for good: a journal does not bring the agent back.
         """
-        if self._stop_reason is None:
-            self._stop_reason = reason
-            self._is_retired = True
+        if not self._stopping.is_set():
+            self.rest(reason)
             self._stopping.set()
-            core = self._core
-            if core is not None and not core.over.is_set():
-                core.requests_end_as = "agent_ended"
-                core.stop(reason)
+            if self._keeper is not None:
+                self._keeper.retire()
+
+    def rest(self, reason: str) -> None:
+        """The runtime's own: take no more runs; the one in hand ends at its next boundary."""
+        self._stop_reason = self._stop_reason or reason
+        rest(self._core, reason)
 
     def park(self) -> None:
         """The runtime's own: let the run in hand stand still where it can be taken up again."""
@@ -380,8 +388,6 @@ class Agent:
             self.hosted.set()
             self._stream.append(AgentStoppedEvent(agent=self.id, reason=self._stop_reason or "its runtime was closed"))
             self._stream.close()
-            if self._keeper is not None and self._is_retired:
-                self._keeper.retire()
             self.stopped.set()
 
     def _bring_back(self, nursery: trio.Nursery, facts: RunFacts) -> None:

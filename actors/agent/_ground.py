@@ -8,10 +8,10 @@ import attrs
 import trio
 
 from protocol.estimate import Gauge
-from protocol.events import ApprovalResolved, ContinuationResolved
 from protocol.history import History
+from protocol.idem import IdempotencyStore
 from protocol.records import StoredAgent, StoredEvents
-from protocol.requests import RequestTable, Resolution
+from protocol.requests import RequestTable
 from protocol.turns import Message
 
 from ..eventlog import EventStream
@@ -30,6 +30,8 @@ class Ground:
 
     history: History
     requests: RequestTable
+    commands: IdempotencyStore
+    """What clients' commands came to."""
     journal: Journal
     models: ModelUse
     keepers: tuple[Keeper, ...]
@@ -60,20 +62,16 @@ def lay_ground(
     epoch = "" if found is None else found.epoch
     if not is_kept:
         stream = EventStream(agent, max_bytes=event_log_bytes, epoch=epoch, stored=events)
-        return Ground(history, RequestTable(trio.current_time), journal, models, (), watch), stream
+        return Ground(history, RequestTable(trio.current_time), IdempotencyStore(), journal, models, (), watch), stream
     keeper = Keeper(journal, agent, name, history)
     stream = EventStream(agent, appended=keeper.appended, max_bytes=event_log_bytes, epoch=epoch, stored=events)
     requests = RequestTable(trio.current_time, keeper.commit)
-    keeper.keep(stream, requests)
+    commands = IdempotencyStore(on_answer=keeper.answered)
+    keeper.keep(stream, requests, commands)
     if found is not None:
-        _take_up(requests, found.closed, stream)
-    return Ground(history, requests, journal, models, (keeper,), watch), stream
-
-
-def _take_up(requests: RequestTable, closed: Iterable[Resolution], stream: EventStream) -> None:
-    """Know of requests that were closed before the process began, and where the stream tells it."""
-    requests.take_up(closed)
-    first, entries = stream.read(0, stream.end)
-    for number, (event, _) in enumerate(entries, first):
-        if isinstance(event, (ContinuationResolved, ApprovalResolved)):
-            requests.note_number(event.request, number)
+        keeper.made = found.made
+        requests.take_up(found.closed, found.numbers)
+        commands.take_up(found.answered)
+        for run, end in found.ended.items():
+            stream.know(run, end)
+    return Ground(history, requests, commands, journal, models, (keeper,), watch), stream

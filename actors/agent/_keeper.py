@@ -14,7 +14,8 @@ import msgspec
 
 from protocol.codec import encode, encode_strictly
 from protocol.history import History
-from protocol.records import AgentFacts, OpenRequest, Record, RunFacts, facts_of_end
+from protocol.idem import Answered, IdempotencyStore
+from protocol.records import AgentFacts, Made, OpenRequest, Record, RunFacts, facts_of_end
 from protocol.requests import RequestTable, Resolution
 
 from ..journal import Journal
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Keeper",)
 
+KEPT_RUNS = 1024
+"""Runs whose end is written down again in a whole record: as many as requests are remembered."""
 LEAST_BETWEEN_WHOLE = 1024 * 1024
 """Bytes of records after which a whole one is written; and at least four times what that one takes."""
 
@@ -40,10 +43,14 @@ class Keeper:
         self.history = history
         self._stream: EventStream | None = None
         self._requests: RequestTable | None = None
+        self._commands: IdempotencyStore | None = None
+        self.made: Made | None = None
+        """How a client had the agent made."""
         self.core: RunCore | None = None
         """The run in hand, or the last one."""
         self._retired = False
         self._closed: list[Resolution] = []
+        self._answered: list[Answered] = []
         self._heavy = self._whole = True
         self._messages = 0
         self._rewrites: int = 0
@@ -56,9 +63,9 @@ class Keeper:
         self._last: Record | None = None
         self._last_end = 0
 
-    def keep(self, stream: EventStream, requests: RequestTable) -> None:
+    def keep(self, stream: EventStream, requests: RequestTable, commands: IdempotencyStore) -> None:
         """What is to be written down; before the first record."""
-        self._stream, self._requests = stream, requests
+        self._stream, self._requests, self._commands = stream, requests, commands
 
     def touch(self) -> None:
         """Something has changed: it will be in the next commit."""
@@ -76,6 +83,11 @@ class Keeper:
         self._closed.append(resolution)
         self.touch()
         release()
+
+    def answered(self, answered: Answered) -> None:
+        """A client's command has been accepted: in the same record as what it has done, if that was in the same step."""
+        self._answered.append(answered)
+        self.touch()
 
     def retire(self) -> None:
         """The agent has been stopped for good."""
@@ -128,16 +140,25 @@ class Keeper:
             self._whole = True
 
     def _facts(self, *, whole: bool) -> AgentFacts:
-        stream, requests, core, history = self._stream, self._requests, self.core, self.history
+        stream, requests, commands = self._stream, self._requests, self._commands
+        core, history = self.core, self.history
         assert stream is not None
         assert requests is not None
-        facts = AgentFacts(retired=self._retired)
+        assert commands is not None
+        facts = AgentFacts(retired=self._retired, ended=stream.take_ended())
         if whole:
-            facts.name, facts.epoch = self._name, stream.epoch
-            facts.closed = list(requests.closed)
-        elif self._closed:
-            facts.closed = self._closed
-        self._closed = []
+            facts.name, facts.epoch, facts.made = self._name, stream.epoch, self.made
+            facts.closed, facts.numbers = list(requests.closed), requests.numbers
+            facts.answered = list(commands.answers())
+            ended = {run: end for run, end in stream.runs.items() if end is not None}
+            facts.ended = dict(list(ended.items())[-KEPT_RUNS:])
+        else:
+            if self._closed:
+                numbers = ((one.request, requests.number(one.request)) for one in self._closed)
+                facts.closed = self._closed
+                facts.numbers = {request: number for request, number in numbers if number is not None}
+            facts.answered = self._answered
+        self._closed, self._answered = [], []
         if whole or history.rewrites != self._rewrites:
             facts.anew = True
             self._messages = 0

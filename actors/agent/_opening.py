@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import attrs
 import msgspec
 import trio
 
 from protocol.codec import encode
 from protocol.events import Rollback, ToolStarted
 from protocol.history import INTERRUPTED_TEXT, History
+from protocol.idem import IdempotencyStore
 from protocol.ids import new_id
 from protocol.ledger import Account
 from protocol.records import RunFacts, StoredAgent, end_of
@@ -196,7 +196,9 @@ def _end_child(parent: RunCore, facts: RunFacts, ground_of: GroundOf) -> None:
     """A run that a tool had started ends with the call that started it, in the conversation of its agent if that is there."""
     ground = ground_of(facts.conversation)
     if ground is None:
-        ground = Ground(History(), parent.requests, parent.journal, parent.models, parent.keepers, parent.watch)
+        ground = Ground(
+            History(), parent.requests, IdempotencyStore(), parent.journal, parent.models, parent.keepers, parent.watch
+        )
     else:
         ground = ground.under(parent)
     core = _core_of(ground, facts, parent.spec, parent.log.stream, above=parent.account)
@@ -226,4 +228,4 @@ def as_fork(stored: StoredAgent) -> StoredAgent:
         state.sent = state.leaving = False  # what was about to leave then is no call of this run
         run.state, run.asked, run.children = msgspec.Raw(encode(state)), [], []
         run.calls, run.cancel, run.message = {}, None, ""
-    return attrs.evolve(stored, run=run, id=new_id("agent"), epoch="", closed=[], retired=False, end=0)
+    return StoredAgent(new_id("agent"), stored.name, messages=stored.messages, run=run)

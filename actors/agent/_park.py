@@ -8,7 +8,7 @@ import trio
 
 from ._core import RunCore
 
-__all__ = ("park", "suspend", "wait_parked", "waits")
+__all__ = ("park", "rest", "suspend", "wait_parked", "waits")
 
 LOOK_SECONDS = 0.05
 
@@ -28,6 +28,13 @@ async def wait_parked(core: RunCore | None) -> None:
     """Wait until a run has come to its next boundary, or to where it waits for somebody, or to its end."""
     while core is not None and not (core.parked or core.log.over or waits(core)):  # noqa: ASYNC110  once in its life
         await trio.sleep(LOOK_SECONDS)
+
+
+def rest(core: RunCore | None, reason: str) -> None:
+    """End a run at its next boundary, as its agent ends; what it asks is closed as that."""
+    if core is not None and not core.over.is_set():
+        core.requests_end_as = "agent_ended"
+        core.stop(reason)
 
 
 def suspend(core: RunCore | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import attrs
@@ -29,6 +30,8 @@ class Starting:
     refusal: Exception | None = None
     """Why it will not begin, once that is so."""
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    on_settled: Callable[[Starting], object] | None = None
+    """Called in the very step in which it begins, or is refused."""
     in_line: trio.Event = attrs.field(factory=trio.Event)
     """Set when it stands in the queue, or has left it."""
     _settled: trio.Event = attrs.field(factory=trio.Event)
@@ -45,13 +48,18 @@ class Starting:
     def begun(self, run: Run) -> None:
         """The run has begun."""
         self.run = run
-        self._settled.set()
+        self._settle()
 
     def refuse(self, error: Exception) -> None:
         """The run will not begin. Changes nothing for one that has."""
         if not self._settled.is_set():
             self.refusal = error
-            self._settled.set()
+            self._settle()
+
+    def _settle(self) -> None:
+        self._settled.set()
+        if self.on_settled is not None:
+            self.on_settled(self)
 
     async def wait(self) -> Run:
         """Wait until it begins; raises what it is refused with."""

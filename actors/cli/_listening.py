@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import secrets
 import ssl
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from protocol.errors import SpecError
 
-from ..gateway import Access, Gateway, is_loopback, open_gateway, read_token_file
+from ..gateway import Access, Gateway, Principal, is_loopback, open_gateway, read_token_file
 from ..runtime import Runtime
 from ._listening_options import Listening
-from ._made_token import kept
+from ._made_token import find_made_token, kept
 from ._screen import Screen
 from ._usage import UsageError
 
@@ -22,14 +23,20 @@ __all__ = ("listening",)
 
 @contextlib.asynccontextmanager
 async def listening(
-    runtime: Runtime, options: Listening, screen: Screen, *, restarting: bool
+    runtime: Runtime, options: Listening, screen: Screen, *, restarting: bool, token_stays: bool = False
 ) -> AsyncGenerator[Gateway, None]:
-    """A gateway, and its address on the screen. Raises `UsageError` for what cannot be opened."""
+    """A gateway, and its address on the screen. Raises `UsageError` for what cannot be opened.
+
+    A token that it makes is good as long as it serves; where it `token_stays`, for the next one on this port too.
+    """
     if not is_loopback(options.host) and options.token_file is None:
         raise UsageError(
             f"--bind {options.host} can be reached by others: say who gets in by --token-file FILE, with lines of"
             " TOKEN [ROLE,ROLE...] [NAME]; or listen on 127.0.0.1"
         )
+    token = None
+    if options.token_file is None:
+        token = (find_made_token(options.port) if token_stays else None) or secrets.token_urlsafe(24)
     context = _tls(options.tls_cert, options.tls_key)
     async with contextlib.AsyncExitStack() as stack:
         try:
@@ -38,7 +45,7 @@ async def listening(
                     runtime,
                     host=options.host,
                     port=options.port,
-                    tokens=None if options.token_file is None else Access.of(read_token_file(options.token_file)),
+                    tokens=_access(options.token_file, token),
                     hosts=options.hosts,
                     origins=options.origins,
                     ssl_context=context,
@@ -48,13 +55,20 @@ async def listening(
         except SpecError as error:
             raise UsageError(str(error)) from None
         hint = ""
-        if gateway.token is not None:
-            # Left before the gateway: from the first signal on nobody is sent to it.
-            stack.enter_context(kept(gateway.token, gateway.addresses[0][1]))
+        if token is not None:
+            # Left before the gateway: while clients are told to go, nobody is sent to it.
+            stack.enter_context(kept(token, gateway.addresses[0][1], stays=token_stays))
         else:
             hint = f" --token-file {options.token_file}"
         await _announce(gateway, options, screen, hint)
         yield gateway
+
+
+def _access(file: Path | None, token: str | None) -> Access:
+    if token is not None:
+        return Access.of({token: Principal("local")})
+    assert file is not None
+    return Access.of(read_token_file(file))
 
 
 async def _announce(gateway: Gateway, options: Listening, screen: Screen, hint: str) -> None:

@@ -1,5 +1,7 @@
 """The token of a server that was given none: kept in a file for the user who started it, as long as it serves.
 
+A server with a journal comes back, and so do its clients: the next one on its port takes up its token.
+
 `onward attach` on the same machine finds it by the port, so that a token has to be copied by nobody. The folder and the
 file belong to the user and are closed to all others; what is not so is not used.
 """
@@ -21,8 +23,8 @@ _TELL = "give --token-file FILE, with a line TOKEN"
 
 
 @contextlib.contextmanager
-def kept(token: str, port: int) -> Generator[Path]:
-    """Keep a token inside the block; its file. Raises `UsageError` if there is no safe place for it."""
+def kept(token: str, port: int, *, stays: bool = False) -> Generator[Path]:
+    """Keep a token inside the block, or beyond it; its file. Raises `UsageError` if there is no safe place for it."""
     folder = _folder()
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -39,7 +41,8 @@ def kept(token: str, port: int) -> Generator[Path]:
         yield path
     finally:
         with contextlib.suppress(OSError):
-            if path.read_text(encoding="ascii").strip() == token:  # else it is that of a server that came later
+            # One that is not ours is that of a server that came later.
+            if not stays and path.read_text(encoding="ascii").strip() == token:
                 path.unlink()
 
 

@@ -33,14 +33,19 @@ answer in time it is declined.
 
 Log lines go to stderr. SIGUSR1 writes there which tasks there are and where each waits; /metrics has numbers.
 
-Ctrl-C or SIGTERM: the port closes at once, clients get what is there and are told to come back. Once more: at once.
+With --journal everything is in FILE before it is shown as done. The same command again, with the same file, goes on where
+it ended, however that was: agents are known by their names, clients go on behind the last event that they saw.
+
+Ctrl-C or SIGTERM: the port closes at once; runs stand still at their next step (without a journal they end there), for
+which they have 4 seconds; clients get what there is and are told to come back. Once more: at once.
 
 Exit status:
-  0  ended by a signal    2  wrong use, or the address cannot be listened on
+  0  ended by a signal    1  the journal could not be written any more
+  2  wrong use, or the address cannot be listened on, or the journal not opened
 
 examples:
   onward serve --tools files:. --max-tool-iterations 3
-  onward serve agents.toml
+  onward serve agents.toml --journal onward.db
   onward serve agents.toml --bind 0.0.0.0:8765 --token-file tokens --tls-cert cert.pem --host agents.example.org
 """
 
@@ -52,6 +57,8 @@ class ServeArguments:
     agents: tuple[AgentSettings, ...]
     listening: Listening
     logging: Logging = attrs.field(factory=Logging)
+    journal: Path | None = None
+    """Where everything is kept; `None`: nothing is."""
 
 
 def add_serve(add_parser: Callable[..., Parser]) -> None:
@@ -68,16 +75,22 @@ def add_serve(add_parser: Callable[..., Parser]) -> None:
     add_settings(serve)
     add_listening(serve)
     add_logging(serve)
+    serve.add_argument("--journal", metavar="FILE", help="keep everything in this file, and go on from it")
 
 
 def checked_serve(found: argparse.Namespace) -> ServeArguments:
     """What was asked for. Raises `UsageError`."""
     listening, logging = checked_listening(found), checked_logging(found)
     settings = AgentSettings(**checked_settings(found))
+    journal = None if found.journal is None else Path(found.journal)
+    if found.journal is not None and not found.journal.strip():
+        raise UsageError("--journal needs the path of a file, such as onward.db")
     if found.file is None:
-        return ServeArguments(agents=(settings,), listening=listening, logging=logging)
+        return ServeArguments(agents=(settings,), listening=listening, logging=logging, journal=journal)
     if settings != AgentSettings():
         raise UsageError(
             f"{found.file} says what the agents are: options such as --model and --tools go without a file"
         )
-    return ServeArguments(agents=read_host_file(Path(found.file)), listening=listening, logging=logging)
+    return ServeArguments(
+        agents=read_host_file(Path(found.file)), listening=listening, logging=logging, journal=journal
+    )

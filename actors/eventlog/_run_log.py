@@ -18,7 +18,6 @@ class RunLog:
     __slots__ = (
         "_admit",
         "_append",
-        "_runs",
         "agent_path",
         "grammar",
         "last",
@@ -47,7 +46,6 @@ class RunLog:
         """Told of each event, once it has its number."""
         self._admit: Callable[[RunEvent], bool] = self.grammar.admit
         self._append = stream.append
-        self._runs = stream.runs
         stream.know(run, None)
 
     @property
@@ -70,7 +68,7 @@ class RunLog:
             self.tap(event)
         if self.grammar.phase == "over":
             self.last = number
-            self._runs[self.run] = event.type
+            self.stream.know(self.run, event.type)
         return True
 
 

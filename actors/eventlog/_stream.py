@@ -116,6 +116,7 @@ class EventStream:
         """Whether no further event comes."""
         self.runs: dict[str, str | None] = {}
         """The last runs that speak here, each with the type of its terminal event once that is out."""
+        self._ended: dict[str, str] = {}
         if stored is not None:
             self._take_up(stored)
 
@@ -230,8 +231,15 @@ class EventStream:
     def know(self, run: str, end: str | None) -> None:
         """Tell this run from an unknown one: with the type of its terminal event, or `None` while it goes on."""
         self.runs[run] = end
+        if end is not None and self._appended is not None:
+            self._ended[run] = end
         if len(self.runs) > MAX_KNOWN_RUNS:
             del self.runs[next(iter(self.runs))]
+
+    def take_ended(self) -> dict[str, str]:
+        """The runs whose end has not been taken, for whoever writes them down."""
+        ended, self._ended = self._ended, {}
+        return ended
 
     def _take_up(self, stored: StoredEvents) -> None:
         self._base = stored.first

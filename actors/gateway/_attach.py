@@ -33,16 +33,17 @@ R = TypeVar("R")
 _LEAST_REQUEST_BYTES = 1024
 
 
-def list_agents(gateway: Gateway, session: Session, _asked: Asked) -> Agents:
-    """`agent.list`."""
-    return Agents(agents=tuple([info_of(agent) for agent in gateway.visible_to(session.principal)]))
+def list_agents(gateway: Gateway, session: Session, _asked: Asked) -> Awaitable[Agents]:
+    """`agent.list`: those that have been said to be there."""
+    agents = [agent for agent in gateway.visible_to(session.principal) if agent.hosted.is_set()]
+    return gateway.durable(Agents(agents=tuple([info_of(agent) for agent in agents])))
 
 
-def list_requests(gateway: Gateway, session: Session, _asked: Asked) -> Requests:
+def list_requests(gateway: Gateway, session: Session, _asked: Asked) -> Awaitable[Requests]:
     """`request.list`."""
     agents = gateway.visible_to(session.principal)
     found = [request for agent in agents for request in open_requests(agent)]
-    return Requests(requests=_bounded(found, session.limits.frame_bytes // 2))
+    return gateway.durable(Requests(requests=_bounded(found, session.limits.frame_bytes // 2)))
 
 
 def attach(
@@ -112,7 +113,7 @@ def _follow_then(gateway: Gateway, session: Session, followings: list[Following]
 
 
 async def _follow_when_durable(gateway: Gateway, session: Session, followings: list[Following], reply: R) -> R:
-    await gateway.runtime.flushed()
+    await gateway.flushed()
     for following in followings:
         session.follow_expected(following)
     return reply

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ("COMMANDS", "dispatch")
 
+_AT_THE_END = frozenset({"hello", "ping", "ack", "agent.detach"})
+"""Commands that are taken while the gateway is being closed."""
 Handler: TypeAlias = Callable[["Gateway", Session, Asked], Answer]
 
 
@@ -30,6 +32,8 @@ def dispatch(gateway: Gateway, session: Session, asked: Asked) -> Answer:
     role = asked.rule.role
     if role != "decide" and not session.principal.holds(role):  # a decision looks for its request first
         raise WireError("forbidden", f"{asked.method} needs the role {role}")
+    if not gateway.ready and asked.method not in _AT_THE_END:  # agents leave, and a client would take them for gone
+        raise WireError("draining", "the gateway is being closed", retryable=True)
     return COMMANDS[asked.method](gateway, session, asked)
 
 

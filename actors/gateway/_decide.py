@@ -49,10 +49,9 @@ def _decide(
     agent = _agent_of(gateway, session, params.request)  # rule 1
     if not session.principal.holds("decide"):  # rule 2
         raise WireError("forbidden", f"{asked.method} needs the role decide")
-    store = gateway.store_of(agent)
-    reply: Decided | None = found(store, session, asked)  # rule 3
+    reply: Decided | None = found(agent.commands, session, asked)  # rule 3
     if reply is not None:
-        return _when_durable(gateway, replayed(reply))
+        return gateway.durable(replayed(reply))
     resolution = agent.requests.resolution(params.request)
     if resolution is not None:  # rule 4
         return _already(gateway, agent, resolution)
@@ -65,17 +64,12 @@ def _decide(
     except InvalidDecision as error:
         raise WireError("invalid_argument", str(error)) from None
     reply = Decided(status="accepted", request=params.request)
-    kept(store, session, asked, reply)
-    return _when_durable(gateway, reply)
-
-
-async def _when_durable(gateway: Gateway, reply: Decided) -> Decided:
-    await gateway.runtime.flushed()
-    return reply
+    kept(agent.commands, session, asked, reply)
+    return gateway.durable(reply)
 
 
 async def _already(gateway: Gateway, agent: Agent, resolution: Resolution) -> Decided:
-    await gateway.runtime.flushed()
+    await gateway.flushed()
     seq = agent.requests.number(resolution.request)
     told = {"outcome": resolution.outcome, "by": resolution.by, "seq": seq}
     text = f"{resolution.request} is {resolution.outcome}" + (f" by {resolution.by}" if resolution.by else "")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import msgspec
 
 from protocol.errors import AgentBusy, AgentStopped, RunOver, SpecError, SubmissionRefused
 from protocol.limits import Limits
@@ -16,7 +18,7 @@ from protocol.wire.envelope import Asked
 from protocol.wire.replies import Nothing, RunState, Started, Steered
 
 from ..agent import Agent, LimitsWarning, RunCore, Starting, steer, submit
-from ._idem import found, kept, replayed
+from ._idem import begun, dropped, found, kept, replayed
 from ._session import Session
 from ._snapshot import family_of, state_of
 from ._texts import check_text
@@ -34,10 +36,9 @@ def start_run(gateway: Gateway, session: Session, asked: Asked) -> Awaitable[Sta
     """`run.start`: the run is the agent's own, and begins and goes on whatever becomes of the connection."""
     params: RunStart = asked.params
     agent = gateway.agent(session.principal, params.agent)
-    store = gateway.store_of(agent)
-    starting: Starting | None = found(store, session, asked)
-    if starting is not None and starting.refusal is None:
-        return _started(gateway, agent, starting, again=True)
+    before: Starting | Started | None = found(agent.commands, session, asked)
+    if before is not None:
+        return _started_before(gateway, agent, before)
     check_text(session, "prompt", params.prompt)
     if not agent.hosted.is_set():
         raise WireError("busy", f"agent {agent.name} is being made: try again", retryable=True)
@@ -46,49 +47,60 @@ def start_run(gateway: Gateway, session: Session, asked: Asked) -> Awaitable[Sta
             starting = agent.begin(params.prompt, limits=lowered(agent, params.limits), if_busy=params.if_busy)
     except (AgentStopped, SpecError) as error:
         raise _refused(error) from None
-    kept(store, session, asked, starting)
-    return _started(gateway, agent, starting, again=False)
+    begun(agent.commands, session, asked, starting)
+    starting.on_settled = functools.partial(_settled, agent, session, asked)
+    return _started(gateway, starting)
 
 
-async def _started(gateway: Gateway, agent: Agent, starting: Starting, *, again: bool) -> Started:
+def _settled(agent: Agent, session: Session, asked: Asked, starting: Starting) -> None:
+    """The run has begun, or will not: the answer is written down together with it."""
+    if starting.run is None:
+        dropped(agent.commands, session, asked)
+    else:
+        kept(agent.commands, session, asked, Started(run=starting.run.id, seq=starting.run.before))
+
+
+async def _started(gateway: Gateway, starting: Starting) -> Started:
     try:
         run = await starting.wait()
     except (AgentBusy, AgentStopped, SpecError) as error:
-        raise _refused(error) from None
-    await gateway.runtime.flushed()
-    started = Started(run=run.id, seq=run.before)
-    return Started(run=run.id, seq=run.before, replayed=True, state=_state_of_run(agent, run.id)) if again else started
+        raise _refused(error, is_closing=not gateway.ready) from None
+    return await gateway.durable(Started(run=run.id, seq=run.before))
 
 
-def _refused(error: Exception) -> WireError:
+async def _started_before(gateway: Gateway, agent: Agent, before: Starting | Started) -> Started:
+    started = await (_started(gateway, before) if isinstance(before, Starting) else gateway.durable(before))
+    return msgspec.structs.replace(started, replayed=True, state=_state_of_run(agent, started.run))
+
+
+def _refused(error: Exception, *, is_closing: bool = False) -> WireError:
     match error:
         case AgentBusy():
             return WireError("busy", str(error), retryable=True)
         case AgentStopped():
-            return WireError("draining", str(error))
+            return WireError("draining", str(error), retryable=is_closing)
         case _:
             return WireError("invalid_argument", str(error))
 
 
-def steer_run(gateway: Gateway, session: Session, asked: Asked) -> Steered:
+def steer_run(gateway: Gateway, session: Session, asked: Asked) -> Awaitable[Steered]:
     """`run.steer`."""
     params: RunSteer = asked.params
     agent, core = _find(gateway, session, params.run)
-    store = gateway.store_of(agent)
-    reply: Steered | None = found(store, session, asked)
+    reply: Steered | None = found(agent.commands, session, asked)
     if reply is not None:
-        return replayed(reply)
+        return gateway.durable(replayed(reply))
     check_text(session, "text", params.text)
     try:
         steer(_going_on(core, params.run), params.text)
     except (SpecError, RunOver) as error:
         raise WireError("invalid_argument", str(error)) from None
     reply = Steered()
-    kept(store, session, asked, reply)
-    return reply
+    kept(agent.commands, session, asked, reply)
+    return gateway.durable(reply)
 
 
-def cancel_run(gateway: Gateway, session: Session, asked: Asked) -> Nothing:
+def cancel_run(gateway: Gateway, session: Session, asked: Asked) -> Awaitable[Nothing]:
     """`run.cancel`: of a run that has ended, nothing is left to do."""
     params: RunCancel = asked.params
     check_text(session, "reason", params.reason)
@@ -99,10 +111,10 @@ def cancel_run(gateway: Gateway, session: Session, asked: Asked) -> Nothing:
             core.cancel(reason)
         else:
             core.stop(reason)
-    return Nothing()
+    return gateway.durable(Nothing())
 
 
-def stop_agent(gateway: Gateway, session: Session, asked: Asked) -> Nothing:
+def stop_agent(gateway: Gateway, session: Session, asked: Asked) -> Awaitable[Nothing]:
     """`agent.stop`."""
     params: AgentStop = asked.params
     check_text(session, "reason", params.reason)
@@ -112,10 +124,10 @@ def stop_agent(gateway: Gateway, session: Session, asked: Asked) -> Nothing:
     agent.stop(reason)
     if params.mode == "now" and core is not None:
         core.cancel(reason)
-    return Nothing()
+    return gateway.durable(Nothing())
 
 
-def submit_results(gateway: Gateway, session: Session, asked: Asked) -> Nothing:
+def submit_results(gateway: Gateway, session: Session, asked: Asked) -> Awaitable[Nothing]:
     """`tools.submit`: a sub-agent's run may wait too."""
     params: ToolsSubmit = asked.params
     _, core = _find(gateway, session, params.run)
@@ -123,7 +135,7 @@ def submit_results(gateway: Gateway, session: Session, asked: Asked) -> Nothing:
         submit(_going_on(core, params.run), params.results)
     except (SubmissionRefused, RunOver) as error:
         raise WireError("invalid_argument", str(error)) from None
-    return Nothing()
+    return gateway.durable(Nothing())
 
 
 def _find(gateway: Gateway, session: Session, run: str) -> tuple[Agent, RunCore | None]:

@@ -8,14 +8,14 @@ import secrets
 import ssl
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import TypeVar
 
 import attrs
 import trio
 
-from protocol.errors import SpecError
+from protocol.errors import JournalError, SpecError
 from protocol.wire import CloseCode, WireError, WireLimits
-from protocol.wire.idem import IdempotencyStore
+from protocol.wire.replies import Reply
 
 from ..agent import Agent
 from ..runtime import Runtime
@@ -30,10 +30,12 @@ from ._pace import Pace, Window
 from ._pages import Pages, present_schema
 from ._principals import Principal
 from ._shared import SharedFrames
-from ._spawn import Template, check_templates
+from ._spawn import Template, bring_back, check_templates
 from ._websocket import serve_websocket
 
 __all__ = ("Gateway", "open_gateway")
+
+R = TypeVar("R", bound=Reply)
 
 _LEAVE_SECONDS = 9.0
 """How long clients have to leave when the gateway is closed; then TCP is dropped."""
@@ -52,8 +54,8 @@ class Gateway:
     access: Access
     templates: Mapping[str, Template] = attrs.field(factory=dict[str, Template], repr=False)
     """What clients may make agents from."""
-    spawned: IdempotencyStore[Any] = attrs.field(factory=IdempotencyStore[Any], repr=False)
-    """Agents that were made, under clients' keys."""
+    left_out: dict[str, str] = attrs.field(factory=dict[str, str], repr=False)
+    """Agents in the journal that clients had made and that did not come back: by their id, why. Their data stays."""
     token: str | None = attrs.field(default=None, repr=False)
     """The token that was made at start, where none were given."""
     restarting: bool = False
@@ -71,7 +73,7 @@ class Gateway:
     """Answers over plain HTTP, by status."""
     closed: Counter[tuple[str, str]] = attrs.field(factory=Counter[tuple[str, str]], repr=False)
     """Connections that were closed: by whom, and with which code."""
-    _stores: dict[str, IdempotencyStore[Any]] = attrs.field(factory=dict[str, IdempotencyStore[Any]], repr=False)
+    _draining: trio.Event = attrs.field(factory=trio.Event, repr=False)
     _closing: trio.Event = attrs.field(factory=trio.Event, repr=False)
     _emptied: trio.Event = attrs.field(factory=trio.Event, repr=False)
 
@@ -91,8 +93,8 @@ class Gateway:
 
     @property
     def ready(self) -> bool:
-        """Whether clients are taken in."""
-        return not self._closing.is_set()
+        """Whether clients are taken in, and their commands."""
+        return not self._draining.is_set()
 
     def ticket(self, principal: Principal | None = None) -> str:
         """A ticket that opens one browser's session, within five minutes: `{address}/#ticket={ticket}`."""
@@ -109,14 +111,19 @@ class Gateway:
                 return agent
         raise WireError("not_found", f"there is no agent {id!r}")
 
-    def store_of(self, agent: Agent) -> IdempotencyStore[Any]:
-        """The answers stored under clients' keys: they live as long as the agent."""
-        store = self._stores.get(agent.id)
-        if store is None:
-            living = {known.id for known in self.runtime.agents}
-            self._stores = {id: kept for id, kept in self._stores.items() if id in living}
-            store = self._stores[agent.id] = IdempotencyStore()
-        return store
+    async def durable(self, reply: R) -> R:
+        """The reply, once all that it tells is durable. Raises as `flushed` does."""
+        await self.flushed()
+        return reply
+
+    async def flushed(self) -> None:
+        """Wait until all that has happened is durable. Raises `WireError`: where it cannot be kept, nothing is acknowledged."""
+        try:
+            await self.runtime.flushed()
+        except JournalError as error:
+            raise WireError(
+                "draining", "what was done could not be kept, and the server ends", retryable=True
+            ) from error
 
     def agent_spawned(self, agent: Agent) -> None:
         """An agent has come: who follows all follows it too."""
@@ -138,14 +145,24 @@ class Gateway:
                     accepting.start_soon(
                         functools.partial(trio.serve_listeners, front.accept, listeners, handler_nursery=connections)
                     )
-                    await self._closing.wait()
+                    await self._draining.wait()
                     accepting.cancel_scope.cancel("the gateway is being closed")
+                await self._closing.wait()
                 with trio.move_on_after(_LEAVE_SECONDS):
                     await self._dismiss()
                 connections.cancel_scope.cancel("the gateway is closed")
 
+    def drain(self) -> None:
+        """Take no more clients in, and no more commands; those that follow agents go on following.
+
+        For whoever stops the runtime next: clients see how runs end, or where they stand still, and are told to go when the
+        block is left. Refused commands are given again by clients that come back.
+        """
+        self._draining.set()
+
     def close(self) -> None:
         """Take no more clients in, and tell those that are there."""
+        self._draining.set()
         self._closing.set()
 
     async def _dismiss(self) -> None:
@@ -182,7 +199,8 @@ async def open_gateway(
     Without `tokens` one is made (see `Gateway.token`); `open_to_all` asks for none, on this machine alone. `hosts` are names
     that it is reached by beside `localhost` and addresses, `origins` those of foreign pages that may connect.
 
-    `templates` are what clients may make agents from, by name.
+    `templates` are what clients may make agents from, by name. With a journal, those that they had made come back here, with
+    what their templates make now; where one is gone, that is said (`Gateway.left_out`), and the agent stays in the journal.
 
     Leaving the block closes it in order: no client is taken in any more, those that are there get what is visible and then
     1001 (1012 where `restarting`), and after 9 seconds TCP is dropped.
@@ -220,6 +238,7 @@ async def open_gateway(
         gateway.answered,
         ssl_context,
     )
+    await bring_back(gateway)
     listeners = await _listen(host, port)
     gateway.addresses = [listener.socket.getsockname()[:2] for listener in listeners]
     failed: Exception | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import attrs
 
 from protocol.errors import AgentStopped, SpecError
 from protocol.limits import Limits
+from protocol.records import Made
 from protocol.wire import WireError
 from protocol.wire.commands import AgentSpawn
 from protocol.wire.envelope import Asked
@@ -23,7 +25,9 @@ from ._texts import check_text
 if TYPE_CHECKING:
     from ._server import Gateway
 
-__all__ = ("SETTINGS", "Template", "check_templates", "spawn_agent")
+__all__ = ("SETTINGS", "Template", "bring_back", "check_templates", "spawn_agent")
+
+logger = logging.getLogger("onward.gateway")
 
 _LIMITS = frozenset(field.name for field in attrs.fields(Limits)) | {"max_steps"}
 SETTINGS = _LIMITS | {
@@ -96,11 +100,9 @@ def spawn_agent(gateway: Gateway, session: Session, asked: Asked) -> Awaitable[S
     """`agent.spawn`."""
     params: AgentSpawn = asked.params
     wanted = params.spec
-    template = gateway.templates.get(wanted.template)
-    if template is None:
-        known = ", ".join(sorted(gateway.templates)) or "none"
-        raise WireError("not_found", f"there is no template {wanted.template!r}; there are: {known}")
-    reply: Spawned | None = found(gateway.spawned, session, asked)
+    template = _known_template(gateway, wanted.template)
+    commands = gateway.runtime.commands
+    reply: Spawned | None = found(commands, session, asked)
     if reply is not None:
         return _when_hosted(gateway, replayed(reply))
     for key, value in wanted.overrides.items():
@@ -114,9 +116,9 @@ def spawn_agent(gateway: Gateway, session: Session, asked: Asked) -> Awaitable[S
     try:
         agent = gateway.runtime.spawn_soon(spec)
     except AgentStopped as error:
-        raise WireError("draining", str(error)) from None
+        raise WireError("draining", str(error), retryable=not gateway.ready) from None
     reply = Spawned(agent=agent.id, name=agent.name)
-    kept(gateway.spawned, session, asked, reply)
+    agent.made_by(Made(wanted.template, wanted.overrides, kept(commands, session, asked, reply)))
     return _when_hosted(gateway, reply)
 
 
@@ -124,8 +126,32 @@ async def _when_hosted(gateway: Gateway, reply: Spawned) -> Spawned:
     for agent in gateway.runtime.agents:
         if agent.id == reply.agent:
             await agent.hosted.wait()
-    await gateway.runtime.flushed()
-    return reply
+    return await gateway.durable(reply)
+
+
+async def bring_back(gateway: Gateway) -> None:
+    """Bring back the agents that clients had made, as far as their templates are there; the others are told of, and stay.
+
+    Raises `JournalError` if the journal cannot be read.
+    """
+    for known in gateway.runtime.not_back:
+        if known.made is None:
+            continue
+        try:
+            spec = _known_template(gateway, known.made.template).make(known.made.overrides, known.name)
+        except (ValueError, TypeError, WireError) as error:
+            gateway.left_out[known.id] = f"agent {known.name} ({known.id}) is not brought back, but kept: {error}"
+            logger.warning("%s", gateway.left_out[known.id])
+        else:
+            await gateway.runtime.bring_back(known, spec)
+
+
+def _known_template(gateway: Gateway, name: str) -> Template:
+    template = gateway.templates.get(name)
+    if template is None:
+        known = ", ".join(sorted(gateway.templates)) or "none"
+        raise WireError("not_found", f"there is no template {name!r}; there are: {known}")
+    return template
 
 
 def _lowering(spec: AgentSpec, overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,14 +15,16 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import attrs
 import trio
 
+from protocol.codec import decode
 from protocol.errors import JournalError
 from protocol.records import Record, StoredAgent, StoredEvents, fold, fold_until
+from protocol.spending import AccountFacts
 
 from ._journal import DiskStatistics, KnownAgent, Source
 
@@ -39,6 +41,10 @@ class Store(Protocol):
 
     def open(self) -> tuple[KnownAgent, ...]:
         """Open or make it; the agents it holds, oldest first."""
+        ...
+
+    def budgets(self) -> Mapping[str, bytes]:
+        """By the names of budgets, the facts of their last records."""
         ...
 
     def close(self) -> None:
@@ -101,6 +107,7 @@ class DiskJournal:
         self._hold_seconds = hold_seconds
         self._max_buffer_bytes = max_buffer_bytes
         self._known: tuple[KnownAgent, ...] = ()
+        self._budgets: dict[str, AccountFacts] = {}
         self._forming = _Batch(1)
         self._writing: _Batch | None = None
         self._stirred = trio.Event()
@@ -158,6 +165,10 @@ class DiskJournal:
     def agents(self) -> tuple[KnownAgent, ...]:
         """The agents that were in it when it was opened, oldest first."""
         return self._known
+
+    def budgets(self) -> Mapping[str, AccountFacts]:
+        """What had been used of named budgets by runs that had ended, when it was opened."""
+        return self._budgets
 
     async def load(self, agent: str, max_bytes: int) -> tuple[StoredAgent, StoredEvents]:
         """An agent, and its newest events. Raises `JournalError`."""
@@ -222,6 +233,10 @@ class DiskJournal:
         store = self._make_store()
         known = store.open()
         self._opened = store
+        try:
+            self._budgets = {name: decode(facts, AccountFacts) for name, facts in store.budgets().items()}
+        except ValueError as error:
+            raise JournalError(f"the journal holds a record of a budget that cannot be read: {error}") from error
         return known
 
     @property

@@ -8,7 +8,7 @@ record, in one step without an await. Without a journal everything is durable th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -16,13 +16,14 @@ import attrs
 import trio
 
 from protocol.errors import JournalError
-from protocol.records import Record, StoredAgent, StoredEvents
+from protocol.records import Made, Record, StoredAgent, StoredEvents
+from protocol.spending import AccountFacts
 
 __all__ = ("DiskStatistics", "Journal", "KnownAgent", "MemoryJournal", "Source")
 
 
 class Source(Protocol):
-    """Who writes records: an agent."""
+    """Who writes records: an agent, or a budget."""
 
     def take(self) -> Record | None:
         """What is to be written, as of now. Never waits, never raises."""
@@ -41,6 +42,8 @@ class KnownAgent:
     name: str
     retired: bool
     """It was stopped for good, and is not brought back."""
+    made: Made | None = None
+    """How a client had it made; `None`: it is the host's own."""
 
 
 @attrs.frozen
@@ -99,6 +102,10 @@ class Journal(Protocol):
         """A frozen look at the journal; `None` if it keeps nothing."""
         ...
 
+    def budgets(self) -> Mapping[str, AccountFacts]:
+        """What had been used of named budgets by runs that had ended, when it was opened."""
+        ...
+
     async def load(self, agent: str, max_bytes: int) -> tuple[StoredAgent, StoredEvents]:
         """An agent, and its newest events of about that size. Raises `JournalError`."""
         ...
@@ -144,6 +151,10 @@ class MemoryJournal:
     def statistics(self) -> DiskStatistics | None:
         """There is nothing to look at."""
         return None
+
+    def budgets(self) -> Mapping[str, AccountFacts]:
+        """None."""
+        return {}
 
     async def load(self, agent: str, max_bytes: int) -> tuple[StoredAgent, StoredEvents]:  # noqa: ARG002
         """There is none: raises `JournalError`."""

@@ -17,8 +17,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from protocol.codec import decode
 from protocol.errors import JournalError
-from protocol.records import Record, StoredEvents
+from protocol.records import BUDGET_PREFIX, Made, Record, StoredEvents
 
 from ._compact import merged
 from ._journal import KnownAgent
@@ -27,8 +28,8 @@ __all__ = ("APPLICATION_ID", "SCHEMA", "SQLiteStore")
 
 APPLICATION_ID = 0x4F4E5752
 """Marks the file as a journal of ours ("ONWR")."""
-SCHEMA = 1
-"""The version of the tables. A file of an older one is migrated when it is opened; one of a newer one is refused."""
+SCHEMA = 2
+"""The version of the tables and of what stands in them. A file of an older one is migrated when it is opened; one of a newer one is refused."""
 
 _TABLES = """
 CREATE TABLE log (
@@ -45,7 +46,13 @@ CREATE TABLE log (
 CREATE INDEX log_of_agent ON log (agent, position);
 CREATE INDEX log_of_wholes ON log (agent, position) WHERE whole;
 """
-_MIGRATIONS: dict[int, Callable[[sqlite3.Connection], object]] = {}
+
+
+def _as_it_is(_database: sqlite3.Connection) -> None:
+    """2 says more in the same tables: clients' commands, and how agents were made. 1 would not keep it."""
+
+
+_MIGRATIONS: dict[int, Callable[[sqlite3.Connection], object]] = {1: _as_it_is}
 """By the version that it makes a file of the next one from."""
 _COLUMNS = "agent, first, count, events, facts, whole"
 _ROW = "(?, ?, ?, ?, ?, ?, ?)"
@@ -68,12 +75,15 @@ class SQLiteStore:
         *,
         for_power: bool = False,
         keep_seconds: float = 0.0,
+        whole_seconds: float = 3600.0,
         max_bytes: int = 0,
         read_only: bool = False,
     ) -> None:
         self._path = path
         self._for_power = for_power
         self._keep_seconds = keep_seconds
+        self._whole_seconds = whole_seconds
+        """How long deltas are not merged: a client may come back to the middle of them, after a restart too."""
         self._max_bytes = max_bytes
         self._read_only = read_only
         self._database: sqlite3.Connection | None = None
@@ -174,11 +184,24 @@ class SQLiteStore:
         """By the last whole record of each agent, in the order in which they were made."""
         rows = self._db.execute(
             "SELECT agent, json_extract(CAST(facts AS TEXT), '$.name'),"
-            " coalesce(json_extract(CAST(facts AS TEXT), '$.retired'), 0),"
+            " coalesce(json_extract(CAST(facts AS TEXT), '$.retired'), 0), json_extract(CAST(facts AS TEXT), '$.made'),"
             " (SELECT min(position) FROM log AS before WHERE before.agent = log.agent) AS made"
             " FROM log WHERE position IN (SELECT max(position) FROM log WHERE whole GROUP BY agent) ORDER BY made"
         )
-        return tuple([KnownAgent(agent, name or "", bool(retired)) for agent, name, retired, _ in rows])
+        return tuple([
+            KnownAgent(agent, name or "", bool(retired), None if made is None else decode(made, Made))
+            for agent, name, retired, made, _ in rows
+            if not agent.startswith(BUDGET_PREFIX)
+        ])
+
+    def budgets(self) -> dict[str, bytes]:
+        """By the names of budgets, the facts of their last records."""
+        with self._errors():
+            rows = self._db.execute(
+                f"SELECT agent, facts FROM log WHERE position IN (SELECT max(position) FROM log WHERE {_BUDGET}"  # noqa: S608
+                " GROUP BY agent)"
+            )
+            return {agent.removeprefix(BUDGET_PREFIX): facts for agent, facts in rows}
 
     # ------------------------------------------------------------ writing
 
@@ -304,6 +327,7 @@ class SQLiteStore:
                 self._merge(database),
                 self._drop(f"{_BEFORE_WHOLE} AND at < ?", oldest),
                 self._drop(_RETIRED, oldest),
+                self._drop(f"{_BEFORE_WHOLE} AND {_BUDGET} AND at < ?", time.time()),
             )
             while self._bytes_used(database) > self._max_bytes and self._drop(
                 f"{_BEFORE_WHOLE} OR {_RETIRED}", time.time()
@@ -315,8 +339,9 @@ class SQLiteStore:
 
     def _merge(self, database: sqlite3.Connection) -> int:
         rows = database.execute(
-            f"SELECT position, events FROM log WHERE NOT merged AND {_BEFORE_WHOLE} ORDER BY position LIMIT ?",  # noqa: S608
-            (_FULL_BATCH,),
+            f"SELECT position, events FROM log WHERE NOT merged AND at < ? AND {_BEFORE_WHOLE}"  # noqa: S608
+            " ORDER BY position LIMIT ?",
+            (time.time() - self._whole_seconds, _FULL_BATCH),
         ).fetchall()
         if rows:
             database.execute("BEGIN IMMEDIATE")
@@ -357,6 +382,8 @@ class SQLiteStore:
             raise JournalError(f"the journal {self._path} cannot be made: {error.strerror or error}") from error
 
 
+_BUDGET = f"(agent >= '{BUDGET_PREFIX}' AND agent < '{BUDGET_PREFIX[:-1]}0')"
+"""Records of budgets: `0` is what follows `/`."""
 _BEFORE_WHOLE = (
     "position < (SELECT max(later.position) FROM log AS later WHERE later.agent = log.agent AND later.whole)"
 )

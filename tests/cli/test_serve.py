@@ -6,9 +6,12 @@ import os
 import socket
 import stat
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
+import trio
 
+from actors import open_runtime
 from actors.cli import main
 from actors.cli._arguments import parse
 from actors.cli._listening_options import Listening
@@ -16,6 +19,8 @@ from actors.cli._made_token import find_made_token, kept
 from actors.cli._serve_arguments import ServeArguments
 from actors.cli._settings import AgentSettings
 from actors.cli._usage import UsageError
+
+from ._command import onward
 
 pytestmark = pytest.mark.usefixtures("runtime_folder")
 TOKEN = "a-token-of-the-tests"
@@ -102,6 +107,8 @@ def test_agents_of_a_file(tmp_path: Path) -> None:
         (("--tls-cert", "nowhere"), "--tls-cert nowhere: there is no such file"),
         (("--bind", "0", "--host", "a b"), "'a b' is no name"),
         (("--model", "openai:x"), "needs a key in OPENAI_API_KEY"),
+        (("--journal", ""), "--journal needs the path of a file, such as onward.db"),
+        (("--journal", "nowhere/onward.db"), "--journal nowhere/onward.db: the journal nowhere/onward.db cannot be"),
     ],
 )
 def test_wrong_use(
@@ -149,6 +156,35 @@ def test_files_that_are_no_certificate(tmp_path: Path, capfd: pytest.CaptureFixt
     assert "cert.pem: no certificate in PEM with the key that belongs to it" in capfd.readouterr().err
 
 
+def test_a_journal(tmp_path: Path) -> None:
+    """It goes with a file of agents, or without."""
+    path = tmp_path / "agents.toml"
+    path.write_text('[[agents]]\nname = "a"\n')
+
+    assert [None, Path("o.db"), Path("o.db")] == [
+        served(*argv).journal for argv in ((), ("--journal", "o.db"), (str(path), "--journal", "o.db"))
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.peer
+def test_a_journal_that_is_in_use(tmp_path: Path) -> None:
+    """It is said before anything listens, with status 2."""
+    path = tmp_path / "onward.db"
+
+    async def serve_beside() -> CompletedProcess[str]:
+        async with open_runtime(journal=path):
+            return await trio.to_thread.run_sync(onward, "serve", "--bind", "0", "--journal", str(path))
+
+    done = trio.run(serve_beside)
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert (
+        f"--journal {path}: the journal {path} is in use by another process: end it, or use another file" in done.stderr
+    )
+    assert "Serving" not in done.stderr
+
+
 # The token that is made.
 
 
@@ -162,6 +198,17 @@ def test_a_made_token_is_for_its_user_alone(runtime_folder: Path) -> None:
     assert runtime_folder in path.parents
     assert find_made_token(1234) is None
     assert not path.exists()
+
+
+def test_a_token_that_stays() -> None:
+    """The server that comes back takes it up; one that does not, takes it away."""
+    with kept(TOKEN, 1234, stays=True):
+        pass
+    between = find_made_token(1234)
+    with kept(TOKEN, 1234):
+        pass
+
+    assert (TOKEN, None) == (between, find_made_token(1234))
 
 
 def test_of_two_servers_the_later_one_counts() -> None:

@@ -10,7 +10,7 @@ import msgspec
 from actors.journal import DiskJournal, KnownAgent
 from protocol.codec import decode
 from protocol.errors import JournalError
-from protocol.records import AgentFacts, Record, StoredEvents
+from protocol.records import BUDGET_PREFIX, AgentFacts, Record, StoredEvents
 
 Batch = tuple[Record, ...]
 
@@ -32,10 +32,14 @@ class FakeDisk:
     def open(self) -> tuple[KnownAgent, ...]:
         found: dict[str, KnownAgent] = {}
         for record in self.records():
-            if record.whole:
+            if record.whole and not record.agent.startswith(BUDGET_PREFIX):
                 facts = decode(record.facts, AgentFacts)
-                found[record.agent] = KnownAgent(record.agent, facts.name, facts.retired)
+                found[record.agent] = KnownAgent(record.agent, facts.name, facts.retired, facts.made)
         return tuple(found.values())
+
+    def budgets(self) -> dict[str, bytes]:
+        found = [record for record in self.records() if record.agent.startswith(BUDGET_PREFIX)]
+        return {record.agent.removeprefix(BUDGET_PREFIX): record.facts for record in found}
 
     def close(self) -> None:
         pass
@@ -61,8 +65,12 @@ class FakeDisk:
         return "", []
 
     def read_events(self, agent: str, max_bytes: int) -> StoredEvents:
-        assert max_bytes > 0
-        return StoredEvents(1, events_of(self.records(agent)))
+        events = events_of(self.records(agent))
+        kept = len(events)
+        while kept and max_bytes > 0:
+            kept -= 1
+            max_bytes -= len(events[kept])
+        return StoredEvents(kept + 1, events[kept:])
 
     def tidy(self) -> bool:
         return False

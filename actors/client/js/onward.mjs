@@ -984,6 +984,10 @@ export class Onward {
       this._flush();
       return;
     }
+    if (error?.data?.code === "draining" && error.data.retryable === true) {
+      call.sent = false; // it was not done, as the server goes away: it is given again on the next connection
+      return;
+    }
     this._calls.delete(id);
     if (error) call.settle(null, new WireRefused(String(error.data?.code ?? error.code), error.message, error.data ?? {}));
     else call.settle(result, null);

@@ -523,3 +523,27 @@ async def test_all_agents_stand_still_at_once(autojump_clock: trio.testing.MockC
         await trio.sleep(0.25)
 
     assert (["t"], ["t"]) == (slow, quick)
+
+
+async def test_whoever_does_not_wait_for_it_does_not_stop_it(autojump_clock: trio.testing.MockClock) -> None:
+    """Cancelled while it is read, it can be brought back still; cancelled after, it is there, and comes back the next time too."""
+    place = Place()
+    spec = AgentSpec(name="keeper", model=Scripted(["one", "two", "three"]))
+    async with place.again() as runtime:
+        before = await runtime.spawn(spec)
+        await (await before.start("go")).result()
+    async with place.again() as runtime:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await runtime.spawn(spec)
+        unread = [known.id for known in runtime.not_back]
+        with trio.CancelScope() as scope, runtime.observe(lambda _agent: scope.cancel()):
+            await runtime.spawn(spec)
+        (there,) = runtime.agents
+        await there.hosted.wait()
+    async with place.again() as runtime:
+        after = await runtime.spawn(spec)
+
+    assert [before.id] == unread
+    assert before.id == there.id == after.id
+    assert 2 == len(after.messages)

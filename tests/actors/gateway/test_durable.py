@@ -9,10 +9,11 @@ import trio
 import trio.testing
 
 from actors.agent import Agent
+from actors.gateway import Template
 from actors.journal import MemoryJournal, Source
 from protocol.events import AgentWarned
 
-from .cast import asker, talker
+from .cast import asker, pauser, talker
 from .wired import numbers_are_whole, open_hall
 
 Clock = trio.testing.MockClock
@@ -202,3 +203,37 @@ async def test_a_run(autojump_clock: Clock) -> None:
 
     assert (False, 1) == early
     assert {"run", "seq"} == set(told)
+
+
+async def test_whatever_changes_something(autojump_clock: Clock) -> None:
+    """Its reply waits for the disk, and so does what is listed; what changes nothing is answered at once."""
+    disk = Disk()
+    async with open_hall(journal=disk, templates={"talker": Template(talker("one"))}) as hall:
+        asking, pausing, stopped = [await hall.spawn(spec) for spec in (asker(), pauser("c1"), talker())]
+        client = await hall.connect()
+        runs = [
+            (await client.ask("run.start", agent=agent.id, prompt="go", idem="i"))["run"] for agent in (asking, pausing)
+        ]
+        await trio.sleep(1)
+        commands = [
+            ("run.steer", {"run": runs[0], "text": "left", "idem": "i"}),
+            ("run.steer", {"run": runs[0], "text": "left", "idem": "i"}),
+            ("tools.submit", {"run": runs[1], "results": {"c1": "seen"}}),
+            ("run.cancel", {"run": runs[0]}),
+            ("agent.stop", {"agent": stopped.id}),
+            ("agent.spawn", {"spec": {"template": "talker"}, "idem": "i"}),
+            ("agent.list", {}),
+            ("request.list", {}),
+        ]
+        early: list[str] = []
+        for method, params in commands:
+            disk.holds = True
+            say(asking, 1)
+            asked = await client.send(method, params)
+            pong = await client.ask("ping")
+            await client.read_for(1)
+            early += [method] * (asked in client.replies)
+            disk.release()
+            await client.reply(asked)
+
+    assert ([], {}) == (early, pong)

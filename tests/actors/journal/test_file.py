@@ -24,8 +24,13 @@ def record(agent: str, first: int, *texts: str, whole: bool = False, name: str =
 
 
 def store_at(path: Path, **options: float) -> SQLiteStore:
-    settings = {"keep_seconds": 3600.0, "max_bytes": 1 << 30} | options
-    store = SQLiteStore(path, keep_seconds=settings["keep_seconds"], max_bytes=int(settings["max_bytes"]))
+    settings = {"keep_seconds": 3600.0, "whole_seconds": -1.0, "max_bytes": 1 << 30} | options
+    store = SQLiteStore(
+        path,
+        keep_seconds=settings["keep_seconds"],
+        whole_seconds=settings["whole_seconds"],
+        max_bytes=int(settings["max_bytes"]),
+    )
     store.open()
     return store
 
@@ -189,6 +194,48 @@ def test_deltas_of_old_are_merged(tmp_path: Path) -> None:
     assert encode(ContentDelta(run="r1", message="m1", text="xyz", n=3)) == first
     assert 2 == len(second.split(b"\n"))
     assert (4, 2) == (newest.first, len(newest.events)), "a merge never spans a place where a reader may go on"
+
+
+def test_deltas_of_late_stay_as_they_are(tmp_path: Path) -> None:
+    """A client that was away for a while finds the place where it was, whatever whole records have come since."""
+    store = store_at(tmp_path / "a.db", whole_seconds=60)
+    store.commit([record("a1", 1, "x", "y", "z", whole=True)])
+    store.commit([record("a1", 4, "u", "v", whole=True)])
+    store.tidy()
+    newest = store.read_events("a1", 10_000)
+    store.close()
+
+    assert (1, 5) == (newest.first, len(newest.events))
+
+
+def test_of_a_budget_the_last_record_is_kept(tmp_path: Path) -> None:
+    """It is found by its name, is no agent, and those before it go at once."""
+    store = store_at(tmp_path / "a.db")
+    for facts in (b"1", b"2"):
+        store.commit([
+            Record("budget/team", 1, 0, b"", facts, True),
+            Record("budget0", 1, 0, b"", encode(AgentFacts()), True),
+        ])
+    store.tidy()
+    found = store.budgets(), [one.id for one in store._known()], len(store.all_of("budget/team"))
+    others = len(store.all_of("budget0"))
+    store.close()
+
+    assert ({"team": b"2"}, ["budget0"], 1, 2) == (*found, others)
+
+
+def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
+    """It holds what it held, and an older version refuses it from then on."""
+    store = store_at(tmp_path / "a.db")
+    store.commit([record("a1", 1, "x", whole=True)])
+    store._db.execute("PRAGMA user_version=1")
+    store.close()
+    again = store_at(tmp_path / "a.db")
+    version = again._db.execute("PRAGMA user_version").fetchone()[0]
+    kept = len(again.all_of("a1"))
+    again.close()
+
+    assert (2, 1) == (version, kept)
 
 
 def test_what_is_old_goes_and_what_is_needed_stays(tmp_path: Path) -> None:

@@ -115,6 +115,24 @@ test("what must not be given twice is not", async () => {
   onward.close();
 });
 
+test("what a server that goes away does not take is given to the next one", async () => {
+  const onward = client();
+  last().welcome();
+  const stopped = onward.stop("a");
+  last().refuse("draining", { retryable: true });
+  last().end(1012);
+  await settled();
+  await pass(0.5);
+  last().welcome();
+  assert.deepEqual(["hello", "agent.stop"], methods(last()));
+  last().answer();
+  assert.deepEqual({}, await stopped);
+  const refused = onward.steer("r", "faster");
+  last().refuse("draining", { retryable: false });
+  await assert.rejects(refused, (error) => error.code === "draining");
+  onward.close();
+});
+
 test("a command has a deadline", async () => {
   const onward = client({ commandSeconds: 30 });
   const lost = assert.rejects(onward.ping(), /ping was not answered within 30 s/);
