@@ -6,12 +6,13 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
-from typing import Any, TypeVar, final
+from typing import Any, TypeAlias, TypeVar, final
 
 import attrs
 import trio
 
 from protocol.errors import AgentStopped, JournalError, SpecError, SubmissionRefused
+from protocol.events import Event
 from protocol.idem import IdempotencyStore
 from protocol.ledger import Account, AccountStatistics
 from protocol.records import StoredAgent, StoredEvents
@@ -34,15 +35,19 @@ from .agent import (
     current_run,
     submit,
 )
+from .eventlog import EventsLost, Observer
 from .journal import DiskStatistics, Journal, KnownAgent, MemoryJournal, SQLiteJournal
-from .kit import Actor, Mailbox, Port, Restarts, supervise
+from .kit import Actor, Directory, HostedActor, Port, Restarts
 
-__all__ = ("Runtime", "RuntimeStatistics", "open_runtime")
+__all__ = ("OnEvent", "Runtime", "RuntimeStatistics", "open_runtime")
 
 M = TypeVar("M")
 CLOSING = "the runtime is being closed"
 CANCEL_SECONDS = 1.0
 """How long runs that were cancelled, as they came to no boundary in time, may take to say so."""
+
+OnEvent: TypeAlias = Callable[[Agent, Event | EventsLost], object]
+"""A plain or async function that is told of every event of every agent."""
 
 
 @attrs.frozen
@@ -68,6 +73,7 @@ class RuntimeStatistics:
     """What all runs have used together; its limits are none."""
     journal: DiskStatistics | None
     """`None` where there is no journal."""
+    uptime_seconds: float
 
 
 @final
@@ -85,7 +91,7 @@ class Runtime:
         close_seconds: float,
         budget: Budget | None,
     ) -> None:
-        self._nursery = nursery
+        self._directory = Directory(nursery)
         self._home = home
         self._journal = journal
         self._event_log_bytes = event_log_bytes
@@ -97,7 +103,7 @@ class Runtime:
         self._close_seconds = close_seconds
         self._models = Counter[int]()
         self._watch = Watch()
-        self._actors = 0
+        self._since = trio.current_time()
         self._closed = self._drained = False
         self.commands = IdempotencyStore()
         """The runtime's own: agents that clients had made, under their keys."""
@@ -132,6 +138,10 @@ class Runtime:
             yield
         finally:
             self._watch.probe = None
+
+    def tell(self, observer: Observer[Agent]) -> None:
+        """The runtime's own: have an observer told of the events of all agents that are spawned."""
+        self._observers.append(lambda agent: observer.watch(agent, agent.stream))
 
     async def spawn(self, spec: AgentSpec, *, messages: Iterable[Message] = (), context: Any = None) -> Agent:
         """Make an agent; or bring it back, if the runtime's journal holds one of this name that is not here yet.
@@ -236,12 +246,25 @@ class Runtime:
     ) -> Port[M]:
         """Run an actor of your own under supervision until the runtime closes; returns its port.
 
-        An actor that crashes more often than `restarts` forgives ends the runtime with its error.
+        Without a name it gets that of its class, with a number if that is taken. An actor that crashes more often than
+        `restarts` forgives ends the runtime with its error, unless `restarts` says otherwise.
+
+        Raises `SpecError` for a name that is taken, `AgentStopped` once the runtime is being closed.
         """
-        mailbox = Mailbox[M](name or type(actor).__name__, capacity=capacity)
-        self._nursery.start_soon(self._supervise, actor, mailbox, restarts, name=mailbox.name)
+        if self._closed:
+            raise AgentStopped("the runtime is being closed and takes no new actors")
+        hosted = self._directory.spawn(actor, name=name, capacity=capacity, restarts=restarts)
         await trio.lowlevel.checkpoint()
-        return mailbox.port
+        return hosted.port
+
+    @property
+    def actors(self) -> tuple[HostedActor[Any], ...]:
+        """The users' own actors that are not over, each with its port, its `statistics()` and its `stop()`."""
+        return self._directory.all
+
+    def find(self, name: str) -> HostedActor[Any]:
+        """The actor of that name. Raises `ActorGone` if there is none (any more)."""
+        return self._directory.find(name)
 
     async def decide(self, request: str, response: Response, *, by: str | None = "host") -> DecisionReply:
         """Answer an open request of any agent; the rules are those of `run.decide()`."""
@@ -277,7 +300,7 @@ class Runtime:
         return RuntimeStatistics(
             agents=len(agents),
             running=sum(1 for agent in agents if agent.run is not None),
-            actors=self._actors,
+            actors=len(self._directory.all),
             llm_calls=self._account.llm_calls,
             tool_threads=self._threads.statistics(),
             states=dict(states),
@@ -288,6 +311,7 @@ class Runtime:
             tool_calls=dict(self._watch.tools),
             account=self._account.statistics(),
             journal=self._journal.statistics(),
+            uptime_seconds=trio.current_time() - self._since,
         )
 
     async def _host(self, agent: Agent) -> None:
@@ -297,13 +321,6 @@ class Runtime:
             self._agents.pop(agent.id, None)
             with trio.move_on_after(self._close_seconds, shield=True):
                 await agent.models.release()
-
-    async def _supervise(self, actor: Actor[Any], mailbox: Mailbox[Any], restarts: Restarts | None) -> None:
-        self._actors += 1
-        try:
-            await supervise(actor, mailbox, restarts=restarts)
-        finally:
-            self._actors -= 1
 
     def close(self) -> None:
         """Take no new agents."""
@@ -339,18 +356,23 @@ class Runtime:
             for core in going_on:
                 await core.over.wait()
 
-    async def stop(self, *, grace_seconds: float) -> None:
-        """Do what `drain` does, and stop the agents.
+    async def stop(self, *, grace_seconds: float, now: bool = False) -> None:
+        """Do what `drain` does, and stop the agents; then the users' actors, which tools may need to the last.
+
+        What waits in the mailboxes of these is handled, within what is left of `grace_seconds`. `now`: runs and actors are
+        cancelled where they are; with a journal, runs are written down there.
 
         Leaving `open_runtime()` does this, and then cancels what still goes on.
         """
-        await self.drain(grace_seconds=grace_seconds)
+        deadline = trio.current_time() + grace_seconds
+        await self.drain(grace_seconds=0 if now else grace_seconds)
         agents = [] if self._journal.durable else list(self._agents.values())
         for agent in agents:
-            agent.stop(CLOSING)
-        with trio.move_on_after(grace_seconds):
+            agent.stop(CLOSING, now=now)
+        with trio.CancelScope(deadline=deadline):
             for agent in agents:
                 await agent.stopped.wait()
+            await self._directory.finish(now=now)
 
     def suspend(self) -> None:
         """With a journal: write down where all agents stand, now, and let none of them go on."""
@@ -367,6 +389,7 @@ async def open_runtime(
     event_log_bytes: int = 256 * 1024,
     stop_grace_seconds: float = 5.0,
     budget: Budget | None = None,
+    on_event: OnEvent | None = None,
 ) -> AsyncGenerator[Runtime, None]:
     """Open a runtime; leaving the block stops its agents in order.
 
@@ -377,24 +400,38 @@ async def open_runtime(
     that is spawned with the name of one in it is brought back, and its unfinished run goes on. Leaving the block suspends runs
     then. `JournalError` if it cannot be opened; and out of the block, as soon as it cannot be written any more.
 
+    `on_event(agent, event)` is told of every event of every agent, up to its last, in order and one at a time, by a task of
+    its own. A plain function must not block; an async one may take its time: what it has not come to waits in the log, and
+    what that drops it gets as `EventsLost`. What it raises is logged. On leaving it has `stop_grace_seconds` to catch up.
+
     `tool_threads` is how many synchronous tools run at a time; `event_log_bytes` is what each agent keeps of its events for
-    readers that fall behind (they are told how many they lost). `budget` is what all its agents draw on together; `SpecError` if it is no `Budget`.
+    readers that fall behind (they are told how many they lost). `budget` is what all its agents draw on together; `SpecError` if it is none.
     """
     if budget is not None and not isinstance(budget, Budget):
         raise SpecError(f"open_runtime(budget=) must be a Budget(...), or None for none; it is {budget!r}")
+    if on_event is not None and not callable(on_event):
+        raise SpecError(f"open_runtime(on_event=) must be a function of an agent and an event; it is {on_event!r}")
     if journal is None:
         kept: Journal = MemoryJournal()
     elif isinstance(journal, (str, os.PathLike)):
         kept = SQLiteJournal(journal)
     else:
         kept = journal
-    async with kept.opened(), _hosting(kept, tool_threads, event_log_bytes, stop_grace_seconds, budget) as runtime:
+    async with (
+        kept.opened(),
+        _hosting(kept, tool_threads, event_log_bytes, stop_grace_seconds, budget, on_event) as runtime,
+    ):
         yield runtime
 
 
 @contextlib.asynccontextmanager
 async def _hosting(
-    journal: Journal, tool_threads: int, event_log_bytes: int, stop_grace_seconds: float, budget: Budget | None
+    journal: Journal,
+    tool_threads: int,
+    event_log_bytes: int,
+    stop_grace_seconds: float,
+    budget: Budget | None,
+    on_event: OnEvent | None,
 ) -> AsyncGenerator[Runtime, None]:
     failure: Exception | SystemExit | KeyboardInterrupt | None = None
     try:
@@ -412,6 +449,10 @@ async def _hosting(
                 close_seconds=stop_grace_seconds,
                 budget=budget,
             )
+            observer = None if on_event is None else Observer(on_event)
+            if observer is not None:
+                await nursery.start(observer.run, name="on_event")
+                runtime.tell(observer)
             try:
                 yield runtime
             except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  raised below, as itself
@@ -420,6 +461,8 @@ async def _hosting(
                 await runtime.stop(grace_seconds=stop_grace_seconds)
             finally:
                 runtime.close()
+                if observer is not None:
+                    observer.finish(grace_seconds=stop_grace_seconds)
                 if journal.durable:
                     runtime.suspend()
                     await journal.finish()

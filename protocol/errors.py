@@ -9,7 +9,7 @@ OnwardError
   ActorGone                          the actor that was asked has ended
   ActorCrashed                       the actor that was asked failed while it held the message
   MailboxFull                        a message was told to an actor that does not keep up
-  AskCycle                           the ask would wait for somebody who waits for the asker
+  AskCycle                           the ask, or another wait, would be for somebody who waits for the asker
   ModelError                         a model call failed; what of the reply had arrived is in `partial`
     ModelUnreachable                   no connection: nothing was sent
     ModelTimeout                       a deadline of the call passed
@@ -124,7 +124,10 @@ class MailboxFull(OnwardError):
 
 
 class AskCycle(OnwardError):
-    """The ask would wait for somebody who, directly or through others, waits for you: neither could go on."""
+    """The wait would be for somebody who, directly or through others, waits for you: neither could go on.
+
+    The text names the way round. Wait in a task of its own, tell instead of asking, or give the work to somebody else.
+    """
 
 
 class ModelError(OnwardError):

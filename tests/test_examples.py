@@ -142,3 +142,21 @@ def test_the_run_is_handed_over(folder: Path) -> None:
         "Audit of .: 20 files in 1 folder; 40 lines, 240 bytes.",
     ] == lines[:2]
     assert "answered: True, tool calls: 24, model calls: 6 of 30" == lines[-1]
+
+
+@pytest.mark.slow
+def test_an_actor_of_ones_own_is_asked_by_the_tools_of_two_agents() -> None:
+    """Each call is answered: with what was asked for, with the actor's own error, or with the crash that its ask caused."""
+    lines = run("own_actor.py")
+
+    assert [
+        "drop error: KeyError: 'none'",
+        "drop error: KeyError: 'none'",
+        "drop ok: dropped lamp",
+        "drop ok: dropped roof",
+        "put error: ActorCrashed: store crashed: UnicodeEncodeError",
+        "put ok: kept door",
+        "put ok: kept lamp",
+        "put ok: kept roof",
+        "put ok: kept wall",
+    ] == sorted(lines)

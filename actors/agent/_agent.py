@@ -25,6 +25,7 @@ from protocol.turns import Message
 
 from ..eventlog import EventReader, EventStream, RunLog
 from ..journal import Journal
+from ..kit import AskCycle, current_party, waiting_for
 from ._agent_statistics import AgentStatistics
 from ._context import RunContext, context_of, current_activity, current_run
 from ._core import RunCore
@@ -42,7 +43,7 @@ from ._spec import AgentSpec
 from ._star import Drive
 from ._starting import IfBusy, Starting, check_prompt
 from ._threads import ToolThreads
-from ._turn import take_turn
+from ._turn import AgentTurn
 
 __all__ = ("Agent", "AgentStatistics")
 
@@ -94,7 +95,7 @@ class Agent:
         self.commands = self._ground.commands
         """The runtime's own: what clients' commands came to, under their keys."""
         self._keeper = self._ground.keepers[0] if is_kept else None
-        self._turn = trio.CapacityLimiter(1)
+        self._turn = AgentTurn(spec.name)
         self._promised: Starting | None = None
         self._core: RunCore | None = None
         self._nursery: trio.Nursery | None = None
@@ -177,8 +178,9 @@ class Agent:
         """
         starting = self.begin(prompt, limits=limits, if_busy=if_busy)
         try:
-            return await starting.wait()
-        except trio.Cancelled:
+            with waiting_for(self._turn if if_busy == "queue" else None):
+                return await starting.wait()
+        except (trio.Cancelled, AskCycle):
             starting.scope.cancel("whoever started it did not wait for it")
             raise
 
@@ -196,6 +198,7 @@ class Agent:
         return starting
 
     async def _hold(self, prompt: str, spec: AgentSpec, if_busy: IfBusy, starting: Starting) -> None:
+        current_party.set(None)  # whoever waits for it does that on his own
         try:
             with starting.scope:
                 await starting.line_up()
@@ -252,11 +255,10 @@ class Agent:
         """Start a run; `None` for a prompt: one that goes on with the partial answer at the end."""
         if if_busy not in {"refuse", "queue"}:
             raise SpecError(f"if_busy must be 'refuse' or 'queue'; it is {if_busy!r}")
-        owner = object()
-        await take_turn(self._turn, owner, self.name, if_busy)
-        caller, activity = current_run.get(), current_activity.get()
+        owner, caller, activity = object(), current_run.get(), current_activity.get()
+        await self._turn.take(owner, if_busy, () if caller is None else [one.name for one in caller.account.chain])
         with contextlib.ExitStack() as undo:
-            undo.callback(self._turn.release_on_behalf_of, owner)
+            undo.callback(self._turn.release, owner)
             if self._nursery is None or self._stop_reason is not None:
                 await trio.lowlevel.checkpoint_if_cancelled()  # whoever is cancelled with the agent is told that
                 raise self._refusal()
@@ -302,7 +304,7 @@ class Agent:
         return core, stream
 
     def _take_in_hand(self, core: RunCore) -> None:
-        self._core = core
+        self._core, core.turn, self._turn.run = core, self._turn, core.run
         if self._keeper is not None and not core.path:
             self._keeper.core = core
 
@@ -314,22 +316,24 @@ class Agent:
     @property
     def current(self) -> RunCore | None:
         """The runtime's own: the run in hand."""
-        return self._core if self._turn.borrowed_tokens else None
+        return self._core if self._turn.taken else None
 
     def untouched(self) -> Ground | None:
         """The runtime's own: what its runs stand on, if there has been none since it is here."""
         return self._ground if self._core is None else None
 
-    def stop(self, reason: str = "stopped") -> None:
-        """Take no more runs; the one in hand ends at its next boundary. `stopped` is set when all has ended.
+    def stop(self, reason: str = "stopped", *, now: bool = False) -> None:
+        """Take no more runs; the one in hand ends at its next boundary, or `now`: it is cancelled. A second stop may sharpen one.
 
-        It is for good: a journal does not bring the agent back.
+        `stopped` is set when all has ended. It is for good: a journal does not bring the agent back.
         """
         if not self._stopping.is_set():
             self.rest(reason)
             self._stopping.set()
             if self._keeper is not None:
                 self._keeper.retire()
+        if now and self._core is not None:
+            self._core.cancel(reason)
 
     def rest(self, reason: str) -> None:
         """The runtime's own: take no more runs; the one in hand ends at its next boundary."""
@@ -361,7 +365,7 @@ class Agent:
             self.name,
             self.current,
             is_stopped=self.stopped.is_set() or self._stop_reason is not None,
-            queued_runs=self._turn.statistics().tasks_waiting,
+            queued_runs=self._turn.queued,
             messages=len(self._history),
             open_requests=len(self._requests.pending()),
             events=self._stream.end,
@@ -393,7 +397,7 @@ class Agent:
     def _bring_back(self, nursery: trio.Nursery, facts: RunFacts) -> None:
         """Go on with the run that was unfinished when the agent was written down."""
         owner = object()
-        self._turn.acquire_on_behalf_of_nowait(owner)
+        self._turn.take_nowait(owner)
         core = core_of(self._ground, facts, self.spec, self._stream, above=self._account, context=self._context)
         self._brought_back = Run(core, self._stream, self._stream.end)
         self._take_in_hand(core)
@@ -402,8 +406,5 @@ class Agent:
 
     def _launch(self, nursery: trio.Nursery, core: RunCore, stream: EventStream, owner: object, driver: Drive) -> None:
         context = context_of(core, stream, self._spawn)
-        launch(
-            nursery,
-            Launched(core, context, self.id, driver, self._threads),
-            partial(self._turn.release_on_behalf_of, owner),
-        )
+        run = Launched(core, context, self.id, driver, self._threads)
+        launch(nursery, run, partial(self._turn.release, owner))

@@ -8,7 +8,6 @@ fails changes nothing, and a `warning` says so.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -28,6 +27,7 @@ from protocol.text import clean
 from protocol.turns import AssistantMessage, Message, ToolMessage, Turn, UserMessage
 from protocol.views import View
 
+from ..logs import get_logger
 from ._callbacks import EndRun, call_user, failed
 from ._core import RunCore
 from ._given import given_messages
@@ -36,7 +36,7 @@ from ._spec import AgentSpec
 
 __all__ = ("make_room", "make_room_again", "measure")
 
-logger = logging.getLogger("onward")
+logger = get_logger(__name__)
 
 GROWTH = 8
 """A compaction that did not get below the threshold is tried again when the context has grown by this part of it."""
@@ -134,7 +134,7 @@ async def _compacted(
         given: Any = await call_user(hook, view, seconds=core.acting.callback_timeout_seconds)
         messages = None if given is None else _checked(core, given, before)
     except Exception as error:
-        logger.exception("compact of agent %s failed", core.acting.name)
+        logger.exception("compact failed", agent_name=core.acting.name)
         messages = str(error) if isinstance(error, OnwardError) else f"it raised {type(error).__name__}"
     if messages is None:
         return None

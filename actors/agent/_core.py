@@ -37,6 +37,7 @@ from protocol.usage import Usage
 
 from ..eventlog import RunLog
 from ..journal import Journal
+from ..kit import Party
 from ..tools import Tool
 from ._charges import settle_ledger
 from ._hooks import StepOverrides
@@ -70,6 +71,8 @@ class RunCore:
     """What was given for this run alone and cannot be written down."""
     starter: Activity | None = None
     """What started the run and counts as this one's work until it is over: the body of a tool call, or a run's hook."""
+    turn: Party | None = None
+    """Its agent, where others wait for it."""
     models: ModelUse = attrs.field(factory=ModelUse)
     """The agent's: what it has asked is closed when it has ended."""
     watch: Watch = attrs.field(factory=Watch)

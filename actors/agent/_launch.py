@@ -7,6 +7,7 @@ from collections.abc import Callable
 import attrs
 import trio
 
+from ..kit import current_party
 from ..logs import bound, get_logger
 from ._context import RunContext, current_activity, current_run
 from ._core import RunCore
@@ -40,6 +41,7 @@ def launch(nursery: trio.Nursery, run: Launched, release: Callable[[], object]) 
     core = run.core
     name = core.spec.name
     tokens = current_run.set(run.context), current_activity.set(core.activity)
+    party = current_party.set(core.turn)
     try:
         with bound(agent=run.agent, agent_name=name, run=core.run, request=None, connection=None):
             nursery.start_soon(_serve, run, core.watch.probe, release, name=f"{name}/{core.run}")
@@ -47,6 +49,7 @@ def launch(nursery: trio.Nursery, run: Launched, release: Callable[[], object]) 
     finally:
         current_run.reset(tokens[0])
         current_activity.reset(tokens[1])
+        current_party.reset(party)
 
 
 async def _serve(run: Launched, probe: Probe | None, release: Callable[[], object]) -> None:

@@ -6,6 +6,7 @@ from typing import final
 
 from protocol.result import StepResult
 
+from ..kit import waiting_for
 from ._core import RunCore
 
 __all__ = ("StepReader",)
@@ -33,6 +34,7 @@ class StepReader:
         while self._given == len(steps):
             if core.over.is_set():
                 raise StopAsyncIteration
-            await core.steps_stirred.wait()
+            with waiting_for(core.turn):
+                await core.steps_stirred.wait()
         self._given += 1
         return steps[self._given - 1]

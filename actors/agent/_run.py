@@ -28,6 +28,7 @@ from protocol.run import Cancelled, Failed
 from protocol.turns import Message
 
 from ..eventlog import EventReader, EventStream
+from ..kit import waiting_for
 from ._core import RunCore
 from ._hooks import StepOverrides
 from ._reading import StepReader
@@ -92,7 +93,7 @@ class Run:
 
     def events(self) -> EventReader:
         """A new reader of the run's events, from its first one; `reader.seq` is the number of the last it gave."""
-        return self._stream.reader(after=self._before, log=self._core.log)
+        return self._stream.reader(after=self._before, log=self._core.log, party=self._core.turn)
 
     def __aiter__(self) -> EventReader:
         return self.events()
@@ -131,7 +132,8 @@ class Run:
 
     async def wait_ended(self) -> None:
         """Wait for the terminal event, past any pause."""
-        await self._core.over.wait()
+        with waiting_for(self._core.turn):
+            await self._core.over.wait()
 
     async def result(self) -> RunResult:
         """Wait for the end and return the result; at a pause, return what the run has come to (`pending_tools`).
@@ -143,7 +145,9 @@ class Run:
         core = self._core
         core.steps_asked = None
         core.stir_steps()
-        await core.rests.wait()
+        if not core.rests.is_set():
+            with waiting_for(core.turn):
+                await core.rests.wait()
         cut = core.state.stop_requested is not None or core.cancel_reason is not None
         if cut:  # a pause that is being cut is no rest
             await core.over.wait()

@@ -40,9 +40,9 @@ async def run_star(core: RunCore, threads: ToolThreads, drive: Drive) -> None:
     """Run a run to its end, whatever that is. Raises only what no run may swallow (an interrupt, a cancel)."""
     crash: Failed | None = None
     prefix = f"{core.spec.name}/{core.state.run}"
-    budget = Mailbox[Reserve](f"{prefix}/budget", capacity=1)
-    session = Mailbox[Think](f"{prefix}/session", capacity=1)
-    toolbox = Mailbox[ToolboxAsk](f"{prefix}/toolbox", capacity=1)
+    budget = Mailbox[Reserve](f"{prefix}/budget", capacity=1, inner=True)
+    session = Mailbox[Think](f"{prefix}/session", capacity=1, inner=True)
+    toolbox = Mailbox[ToolboxAsk](f"{prefix}/toolbox", capacity=1, inner=True)
     try:
         with core.scope:
             async with trio.open_nursery() as nursery:
@@ -52,7 +52,7 @@ async def run_star(core: RunCore, threads: ToolThreads, drive: Drive) -> None:
                 nursery.start_soon(run_once, Toolbox(core, threads), toolbox, name=toolbox.name)
 
                 def open_arbiter() -> Port[ArbiterAsk]:
-                    arbiter = Mailbox[ArbiterAsk](f"{prefix}/arbiter", capacity=1)
+                    arbiter = Mailbox[ArbiterAsk](f"{prefix}/arbiter", capacity=1, inner=True)
                     nursery.start_soon(run_once, Arbiter(core), arbiter, name=arbiter.name)
                     return arbiter.port
 

@@ -18,6 +18,7 @@ from protocol.finalization import allowance
 from protocol.result import RunResult
 from protocol.stopwatch import Activity, Stopwatch
 
+from ..kit import AskCycle, Party, current_party, waiting_for
 from ..tools import NeedsApproval, Tool, tool
 from ._agent import Agent
 from ._context import RunContext, current_activity, current_run
@@ -58,8 +59,15 @@ def sub_agent(
 async def ask_agent(target: AgentSpec | Agent, task: str) -> str:
     """Give an agent a task, inside a tool of another, and return its answer (N2).
 
-    Raises `ToolError` if it came to none, with how it ended and its text so far.
+    Raises `ToolError` if it came to none, with how it ended and its text so far; or if the agent waits for this task itself.
     """
+    try:
+        return await _ask(target, task)
+    except AskCycle as error:
+        raise ToolError(str(error)) from error
+
+
+async def _ask(target: AgentSpec | Agent, task: str) -> str:
     async with _hosted(target) as agent, agent.run(task, if_busy="queue") as run:
         try:
             result = await run.result()
@@ -107,6 +115,20 @@ def background_agent(
     )
 
 
+class _Task(Party):
+    """A task in the background, where others wait for it."""
+
+    __slots__ = ("_title",)
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+
+    @property
+    def title(self) -> str:
+        return self._title
+
+
 @final
 class Background:
     """A task that an agent does while its caller goes on; made by `start_agent`."""
@@ -114,6 +136,7 @@ class Background:
     def __init__(self, id: str) -> None:
         self.id = id
         self._scope = trio.CancelScope()
+        self._party = _Task(id)
         self._done = trio.Event()
         self._answer: str | None = None
         self._error: ToolError | None = None
@@ -129,7 +152,7 @@ class Background:
 
     async def answer(self) -> str:
         """Wait for its answer. Raises `ToolError` as `ask_agent` does, or if it was cancelled."""
-        with self._waited_for():
+        with waiting_for(self._party), self._waited_for():
             await self._done.wait()
         if self._error is not None:
             raise self._error
@@ -146,6 +169,7 @@ class Background:
     async def run(self, target: AgentSpec | Agent, task: str) -> None:
         """The runtime's own: do the task."""
         current_activity.set(self._activity)
+        current_party.set(self._party)
         self._activity.start()
         try:
             with self._scope:
@@ -211,8 +235,6 @@ def _name_of(target: AgentSpec | Agent) -> str:
 async def _hosted(target: AgentSpec | Agent) -> AsyncGenerator[Agent, None]:
     context = _context()
     if isinstance(target, Agent):
-        if target.statistics().run in [account.name for account in context.account.chain]:
-            raise ToolError(f"the agent {target.name} waits for this task itself, and could never begin it")
         yield target
         return
     if context.spawn is None:

@@ -9,6 +9,8 @@ import trio
 
 from protocol.events import Event
 
+from ..kit import Party, current_party, waiting_for
+
 if TYPE_CHECKING:
     from ._run_log import RunLog
     from ._stream import Entry, EventStream
@@ -29,11 +31,12 @@ class EventReader:
     A reader of one run ends after that run's terminal event. Leaving the iteration changes nothing for the run.
     """
 
-    def __init__(self, stream: EventStream, after: int, log: RunLog | None) -> None:
+    def __init__(self, stream: EventStream, after: int, log: RunLog | None, party: Party | None = None) -> None:
         self.seq = after
         """Number of the last event returned."""
         self._stream = stream
         self._log = log
+        self._party = party
         self._path = log.agent_path if log is not None else ()
         self._chunk: list[Entry] = []
         self._at = 0
@@ -84,7 +87,9 @@ class EventReader:
     async def _wait(self) -> None:
         woken = trio.Event()
         self._stream.arm(woken.set)
+        party = self._party if current_party.get() is not self._party else None  # a tool may look at its own run
         try:
-            await woken.wait()
+            with waiting_for(party):
+                await woken.wait()
         finally:
             self._stream.disarm(woken.set)

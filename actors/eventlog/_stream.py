@@ -25,6 +25,7 @@ from protocol.events import TERMINAL_EVENTS, ContentDelta, Event, ReasoningDelta
 from protocol.ids import new_id
 from protocol.records import StoredEvents
 
+from ..kit import Party
 from ._reader import EventReader
 
 if TYPE_CHECKING:
@@ -201,12 +202,13 @@ class EventStream:
         """Take back an `arm`."""
         self._armed.pop(wake, None)
 
-    def reader(self, *, after: int | None = None, log: RunLog | None = None) -> EventReader:
+    def reader(self, *, after: int | None = None, log: RunLog | None = None, party: Party | None = None) -> EventReader:
         """A cursor behind number `after` (`None`: behind the newest), for all events or for those of one run.
 
-        The reader of a run gives what the run and those below it say, and ends after its terminal event.
+        The reader of a run gives what the run and those below it say, and ends after its terminal event; whoever reads it
+        waits for `party`.
         """
-        return EventReader(self, self.end if after is None else after, log)
+        return EventReader(self, self.end if after is None else after, log, party)
 
     def statistics(self) -> StreamStatistics:
         """A frozen look at the stream."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from protocol.wire.envelope import Asked
 from protocol.wire.replies import Spawned
 
 from ..agent import AgentSpec, LimitsWarning
+from ..logs import get_logger
 from ._idem import found, kept, replayed
 from ._session import Session
 from ._texts import check_text
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ("SETTINGS", "Template", "bring_back", "check_templates", "spawn_agent")
 
-logger = logging.getLogger("onward.gateway")
+logger = get_logger(__name__)
 
 _LIMITS = frozenset(field.name for field in attrs.fields(Limits)) | {"max_steps"}
 SETTINGS = _LIMITS | {
@@ -141,7 +141,7 @@ async def bring_back(gateway: Gateway) -> None:
             spec = _known_template(gateway, known.made.template).make(known.made.overrides, known.name)
         except (ValueError, TypeError, WireError) as error:
             gateway.left_out[known.id] = f"agent {known.name} ({known.id}) is not brought back, but kept: {error}"
-            logger.warning("%s", gateway.left_out[known.id])
+            logger.warning("agent not brought back", agent=known.id, why=gateway.left_out[known.id])
         else:
             await gateway.runtime.bring_back(known, spec)
 

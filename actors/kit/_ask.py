@@ -14,33 +14,71 @@ when nobody waits any more; `set` says whether somebody does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 
 import attrs
 
-__all__ = ("Ask", "Reply")
+from ._waits import Party
+
+__all__ = ("Ask", "Keeper", "Reply")
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Reply(Generic[R]):
-    """A slot for one answer: set or failed once, later attempts are ignored."""
+class Keeper(Protocol):
+    """Who has received an ask, and remembers it until it is answered: a mailbox."""
 
-    __slots__ = ("_dropped", "_forget", "_notify", "_on_drop", "_state", "_value")
+    @property
+    def title(self) -> str:
+        """Its actor's name."""
+        ...
+
+    def here(self) -> Party | None:
+        """Its actor, in the task of its loop."""
+        ...
+
+    def forget(self, reply: Reply[Any]) -> None:
+        """The ask is answered."""
+        ...
+
+
+class Reply(Party, Generic[R]):
+    """A slot for one answer: set or failed once, later attempts are ignored.
+
+    It stands for the work on the ask, too: what a task waits for that works on it, the ask waits for.
+    """
+
+    __slots__ = ("_dropped", "_keeper", "_notify", "_on_drop", "_state", "_value")
 
     def __init__(self) -> None:
+        self.waits = None
         self._state: Literal["pending", "done", "failed"] = "pending"
         self._value: Any = None
         self._dropped = False
         self._notify: Callable[[], None] | None = None
         self._on_drop: Callable[[], object] | None = None
-        self._forget: Callable[[Reply[R]], None] | None = None
+        self._keeper: Keeper | None = None
+
+    @property
+    def title(self) -> str:
+        """The name of the actor that has received it."""
+        return self._keeper.title if self._keeper is not None else "an ask"
+
+    def here(self) -> Party | None:
+        """The actor, in the task of its loop; in a task that it has started the ask itself, until it is answered."""
+        loop = self._keeper.here() if self._keeper is not None else None
+        return loop or (self if self._state == "pending" else None)
 
     @property
     def done(self) -> bool:
         """Whether it has been set or failed."""
         return self._state != "pending"
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nobody has asked with it."""
+        return self._state == "pending" and self._notify is None and not self._dropped
 
     @property
     def dropped(self) -> bool:
@@ -84,17 +122,17 @@ class Reply(Generic[R]):
             if self._on_drop is not None:
                 self._on_drop()
 
-    def tracked_by(self, forget: Callable[[Reply[R]], None]) -> None:
-        """Call `forget` when it is answered: how a mailbox knows which asks are open."""
-        self._forget = forget
+    def kept_by(self, keeper: Keeper) -> None:
+        """It has been received: `keeper` is told when it is answered."""
+        self._keeper = keeper
 
     def _finish(self, state: Literal["done", "failed"], value: Any) -> bool:
         if self._state != "pending":
             return False
         self._state = state
         self._value = value
-        if self._forget is not None:
-            self._forget(self)
+        if self._keeper is not None:
+            self._keeper.forget(self)
         if self._notify is not None:
             self._notify()
         return not self._dropped

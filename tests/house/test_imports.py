@@ -12,20 +12,20 @@ from .source import ROOT, imports_of, modules, name_of
 
 PURE = {"attrs", "msgspec", "protocol"} | set(sys.stdlib_module_names)
 RANKS = {
-    "kit": 0,
     "journal": 0,
     "logs": 0,
-    "client": 1,
-    "eventlog": 1,
-    "models": 2,
-    "prices": 2,
-    "tools": 2,
-    "agent": 3,
-    "runtime": 4,
-    "generate": 5,
-    "telemetry": 5,
-    "gateway": 6,
-    "cli": 7,
+    "kit": 1,
+    "client": 2,
+    "eventlog": 2,
+    "models": 3,
+    "prices": 3,
+    "tools": 3,
+    "agent": 4,
+    "runtime": 5,
+    "generate": 6,
+    "telemetry": 6,
+    "gateway": 7,
+    "cli": 8,
 }
 """Rooms of `actors`, from the lowest: each may use those below it."""
 HEAVY = (

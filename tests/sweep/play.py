@@ -121,7 +121,7 @@ def play(scenario: Scenario) -> Record:
 def stranded(box: Mailbox[Any]) -> bool:
     """Whether somebody may wait for this mailbox in vain, or its actor has left it open."""
     found = box.statistics()
-    used = box._state.loop_task is not None
+    used = box._state.loop is not None
     return bool(found.open_asks or found.waiting or (used and not found.closed))
 
 
@@ -131,8 +131,8 @@ def _watched_star(points: Points) -> Generator[list[Mailbox[Any]], None, None]:
     boxes: list[Mailbox[Any]] = []
 
     class Watched(Mailbox[M], Generic[M]):
-        def __init__(self, name: str, *, capacity: int = 8) -> None:
-            super().__init__(name, capacity=capacity)
+        def __init__(self, name: str, *, capacity: int = 8, inner: bool = False) -> None:
+            super().__init__(name, capacity=capacity, inner=inner)
             boxes.append(self)
 
     services: dict[str, Any] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from actors.kit import Reply
@@ -99,12 +101,22 @@ def test_work_for_one_that_has_left_is_stopped_at_once() -> None:
     assert ["stop"] == stops
 
 
-def test_who_tracks_it_is_told_before_who_waits() -> None:
+def test_who_keeps_it_is_told_before_who_waits() -> None:
     """A mailbox has forgotten an ask by the time its asker goes on."""
-    reply: Reply[int] = Reply()
     order: list[str] = []
-    reply.tracked_by(lambda _: order.append("tracker"))
+
+    class Keeper:
+        title = "keeper"
+
+        def here(self) -> None:
+            return None
+
+        def forget(self, _: Reply[Any]) -> None:
+            order.append("keeper")
+
+    reply: Reply[int] = Reply()
+    reply.kept_by(Keeper())
     reply.on_done(lambda: order.append("waiter"))
     reply.set(1)
 
-    assert ["tracker", "waiter"] == order
+    assert ["keeper", "waiter"] == order

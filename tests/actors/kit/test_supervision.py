@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 import attrs
 import pytest
 import trio
 import trio.testing
 
-from actors.kit import ActorCrashed, ActorGone, Mailbox, Restarts, run_once, supervise
+from actors.kit import ActorCrashed, ActorGone, Mailbox, Reply, Restart, Restarts, run_once, supervise
+from protocol.errors import SpecError
 
 from .words import Crash, Double, Echo, End, Note, Word
 
@@ -196,3 +200,126 @@ async def test_an_interrupt_is_not_forgiven() -> None:
 
     assert ["answered"] == replies
     assert box.statistics().closed
+
+
+async def test_the_askers_see_why_it_crashed(nursery: trio.Nursery, autojump_clock: trio.testing.MockClock) -> None:
+    """`ActorCrashed` is raised from the error: what it says is for programs, and stands in no text."""
+    cause = KeyError("secret")
+    box: Mailbox[Word] = Mailbox("echo")
+    replies: list[Reply[int]] = []
+    box.port.request(Double(1), replies.append)
+    box.port.tell(Crash(cause))
+    with pytest.raises(KeyError):
+        await supervise(Echo(hold=True), box, restarts=Restarts(limit=0))
+    with pytest.raises(ActorCrashed) as early:
+        replies[0].result()
+    with pytest.raises(ActorCrashed) as late:
+        await box.port.ask(Double(2))
+
+    assert cause is early.value.__cause__ is late.value.__cause__
+    assert {"echo crashed: KeyError"} == {str(early.value), str(late.value)}
+
+
+@pytest.mark.parametrize(
+    ("restarts", "waits"),
+    [
+        (Restarts(limit=9, seconds=900, backoff_seconds=1, max_backoff_seconds=5), [1.0, 2.0, 4.0, 5.0, 5.0]),
+        (Restarts(limit=9, seconds=900, backoff_seconds=8, jitter=0.5, draw=lambda: 0.5), [6.0, 12.0, 24.0]),
+        (Restarts(limit=9, seconds=900, backoff_seconds=8, jitter=1, draw=lambda: 0.25), [6.0, 12.0]),
+        (Restarts(limit=9999, backoff_seconds=1), [1.0, 2.0]),
+    ],
+    ids=["bounded", "half of it random", "all of it random", "many"],
+)
+async def test_waits_are_bounded_and_spread(
+    restarts: Restarts, waits: list[float], autojump_clock: trio.testing.MockClock
+) -> None:
+    """Doubled up to `max_backoff_seconds`, less a random part of at most `jitter`."""
+    timed = Timed()
+    with trio.move_on_after(sum(waits) + 0.5):
+        await supervise(timed, Mailbox("timed"), restarts=restarts)
+    starts = timed.starts[: len(waits) + 1]
+
+    assert waits == [later - sooner for sooner, later in pairwise(starts)]
+    assert 60.0 == Restarts(backoff_seconds=1).wait_seconds(5000)
+
+
+async def test_each_restart_is_told(caplog: pytest.LogCaptureFixture, autojump_clock: trio.testing.MockClock) -> None:
+    """To `on_restart`, before the wait, and to the log with its traceback; an `on_restart` that fails changes nothing."""
+    told: list[tuple[float, Restart]] = []
+    error = ValueError("broken")
+
+    def note(restart: Restart) -> None:
+        told.append((trio.current_time(), restart))
+        raise RuntimeError("mine")
+
+    box: Mailbox[Word] = Mailbox("echo")
+    box.port.tell(Crash(error))
+    box.port.tell(Crash(error))
+    box.port.tell(End())
+    await supervise(Echo(), box, restarts=Restarts(backoff_seconds=2, on_restart=note))
+
+    assert [(0.0, Restart("echo", error, 1, 2.0)), (2.0, Restart("echo", error, 2, 4.0))] == told
+    assert [
+        "actor crashed, and may start again actor=echo wait_seconds=2",
+        "on_restart failed actor=echo",
+        "actor crashed, and may start again actor=echo wait_seconds=4",
+        "on_restart failed actor=echo",
+    ] == [record.message for record in caplog.records]
+    assert error is caplog.records[0].exc_info[1]  # type: ignore[index]
+
+
+async def test_an_actor_can_be_over_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """With `escalates=False` one crash too many ends the actor and nobody else: it is logged, and asks are refused."""
+    box: Mailbox[Word] = Mailbox("echo")
+    box.port.tell(Crash(KeyError("x")))
+    await supervise(Echo(), box, restarts=Restarts(limit=0, escalates=False))
+    with pytest.raises(ActorCrashed, match="echo crashed: KeyError"):
+        await box.port.ask(Double(1))
+
+    assert ["actor crashed once more than is forgiven, and is over actor=echo"] == [one.message for one in caplog.records]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"limit": -1}, {"seconds": -1}, {"backoff_seconds": float("nan")}, {"max_backoff_seconds": -2}, {"jitter": 1.5}],
+    ids=str,
+)
+def test_numbers_that_cannot_be_right(given: dict[str, Any]) -> None:
+    """A setting that makes no sense is refused where it is made, by its name."""
+    with pytest.raises(SpecError, match=rf"Restarts\({next(iter(given))}=\)"):
+        Restarts(**given)
+
+
+@pytest.mark.parametrize("drain", [True, False])
+async def test_a_stop_cuts_the_wait_for_a_restart(drain: bool, autojump_clock: trio.testing.MockClock) -> None:
+    """An actor that is stopped before it is back comes back only for what waits in its mailbox."""
+    echo = Echo()
+    box: Mailbox[Word] = Mailbox("echo")
+    box.port.tell(Crash())
+    replies: list[Reply[int]] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lambda: supervise(echo, box, restarts=Restarts(backoff_seconds=50)))
+        await trio.sleep(1)
+        box.port.request(Double(2), replies.append)
+        box.stop(drain=drain)
+
+    assert 1.0 == trio.current_time()
+    assert (2 if drain else 1) == echo.starts
+    if drain:
+        assert 4 == replies[0].result()
+    else:
+        with pytest.raises(ActorGone, match="has been stopped"):
+            replies[0].result()
+
+
+async def test_a_crash_while_it_is_stopped(autojump_clock: trio.testing.MockClock) -> None:
+    """What waits is handled all the same, by the next incarnation; with the last message it is over, crash or not."""
+    echo = Echo()
+    box: Mailbox[Word] = Mailbox("echo")
+    for message in (Crash(), Note("1"), Crash()):
+        box.port.tell(message)
+    box.stop()
+    await supervise(echo, box)
+
+    assert [Note("1")] == [message for message in echo.heard if isinstance(message, Note)]
+    assert 2 == echo.starts
