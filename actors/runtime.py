@@ -13,8 +13,9 @@ import trio
 
 from protocol.errors import AgentStopped, JournalError, SpecError, SubmissionRefused
 from protocol.events import Event
+from protocol.history import History
 from protocol.idem import IdempotencyStore
-from protocol.ledger import Account, AccountStatistics
+from protocol.ledger import AccountStatistics
 from protocol.records import StoredAgent, StoredEvents
 from protocol.requests import DecisionReply, Response
 from protocol.turns import Message
@@ -26,18 +27,21 @@ from .agent import (
     BudgetBook,
     Ground,
     ModelUse,
+    Places,
     Probe,
     RunContext,
+    RuntimeLimits,
+    Shared,
+    StepWatch,
     ThreadStatistics,
-    ToolThreads,
-    Watch,
     as_fork,
     current_run,
     submit,
+    watching,
 )
 from .eventlog import EventsLost, Observer
 from .journal import DiskStatistics, Journal, KnownAgent, MemoryJournal, SQLiteJournal
-from .kit import Actor, Directory, HostedActor, Port, Restarts
+from .kit import Actor, Directory, HostedActor, Port, Restarts, SlotStatistics
 
 __all__ = ("OnEvent", "Runtime", "RuntimeStatistics", "open_runtime")
 
@@ -74,6 +78,15 @@ class RuntimeStatistics:
     journal: DiskStatistics | None
     """`None` where there is no journal."""
     uptime_seconds: float
+    model_slots: Mapping[str, SlotStatistics]
+    """By provider, where their number is limited: of those that have been asked."""
+    history_bytes: int
+    """What all conversations take of memory, by estimate."""
+    event_bytes: int
+    """What is kept of all events."""
+    limits: RuntimeLimits
+    slow_steps: int
+    """Steps longer than `slow_step_seconds`, if that is watched."""
 
 
 @final
@@ -85,24 +98,25 @@ class Runtime:
         nursery: trio.Nursery,
         home: trio.Nursery,
         journal: Journal,
-        tool_threads: int,
+        shared: Shared,
         event_log_bytes: int,
         *,
         close_seconds: float,
         budget: Budget | None,
+        steps: StepWatch | None,
     ) -> None:
         self._directory = Directory(nursery)
         self._home = home
         self._journal = journal
         self._event_log_bytes = event_log_bytes
-        self._threads = ToolThreads(trio.CapacityLimiter(tool_threads))
         self._budgets = BudgetBook(journal)
         self._budgets.enter(budget)
-        self._account = Account("runtime", parents=(budget.account,) if budget is not None else ())
+        self._shared = shared
+        self._steps = steps
+        self._places = Places(shared.limits.max_agents)
         self._agents: dict[str, Agent] = {}
         self._close_seconds = close_seconds
         self._models = Counter[int]()
-        self._watch = Watch()
         self._since = trio.current_time()
         self._closed = self._drained = False
         self.commands = IdempotencyStore()
@@ -131,13 +145,13 @@ class Runtime:
 
         Raises `SpecError` if they are probed already.
         """
-        if self._watch.probe is not None:
+        if self._shared.watch.probe is not None:
             raise SpecError("the runs of this runtime are probed already: leave the first probe's block before")
-        self._watch.probe = probe
+        self._shared.watch.probe = probe
         try:
             yield
         finally:
-            self._watch.probe = None
+            self._shared.watch.probe = None
 
     def tell(self, observer: Observer[Agent]) -> None:
         """The runtime's own: have an observer told of the events of all agents that are spawned."""
@@ -152,9 +166,11 @@ class Runtime:
         oldest comes first. One that was stopped by `agent.stop()` is not brought back; those that clients had made from
         templates are, by their gateway.
 
-        Raises `AgentStopped` once the runtime is being closed, `JournalError` if the journal cannot be read.
+        Raises `AgentStopped` once the runtime is being closed, `RuntimeFull` where its limits leave no room,
+        `JournalError` if the journal cannot be read.
         """
         spawner = current_run.get()  # a tool, or a hook, of another agent
+        self._places.need_one(len(self._agents))
         hosts_own = (one for one in self._not_back.values() if one.name == spec.name and one.made is None)
         known = next(hosts_own, None) if spawner is None else None
         if known is not None:
@@ -167,9 +183,12 @@ class Runtime:
         Conversation, counters and ledger are as they were then; the run goes on as a new one (`agent.brought_back`), with the
         settings of `spec`. Where it was the run's last step there is nothing to go on with: run the agent.
 
-        Raises `JournalError` if the journal knows of no such step (any more), or there is no journal.
+        Raises `JournalError` if the journal knows of no such step (any more), or there is no journal; `AgentStopped` and
+        `RuntimeFull` as `spawn` does.
         """
-        found = await self._journal.load_step(run, step)
+        self._places.need_one(len(self._agents))
+        with self._places.kept():
+            found = await self._journal.load_step(run, step)
         if found is None:
             raise JournalError(f"the journal knows nothing of step {step} of run {run} (any more)")
         agent = self._new(spec, None, stored=(as_fork(found), StoredEvents(1, [])), context=context)
@@ -178,8 +197,9 @@ class Runtime:
     def spawn_soon(self, spec: AgentSpec, *, messages: Iterable[Message] = ()) -> Agent:
         """A new agent, for one who does not wait: it takes runs once it is `hosted`, whatever becomes of him.
 
-        Raises `AgentStopped` once the runtime is being closed.
+        Raises `AgentStopped` once the runtime is being closed, `RuntimeFull` where its limits leave no room.
         """
+        self._places.need_one(len(self._agents))
         return self._new(spec, current_run.get(), messages=messages)
 
     @property
@@ -195,7 +215,8 @@ class Runtime:
         del self._not_back[known.id]
         is_there = False
         try:
-            stored = await self._journal.load(known.id, self._event_log_bytes)
+            with self._places.kept():
+                stored = await self._journal.load(known.id, self._event_log_bytes)
             agent = self._new(spec, None, stored=stored, context=context)
             is_there = True
         finally:
@@ -216,15 +237,16 @@ class Runtime:
         if self._closed:
             raise AgentStopped("the runtime is being closed and takes no new agents")
         self._budgets.enter(spec.budget)
+        history = History.load(messages if stored is None else stored[0].messages)
+        if stored is None:  # what comes back is taken in whatever it needs: nothing is lost
+            self._shared.need_room(history, spec.name)
         agent = Agent(
             spec,
             models=ModelUse(self._models, spawner.core.models if spawner is not None else None),
-            watch=self._watch,
             journal=self._journal,
-            threads=self._threads,
-            account=self._account,
+            shared=self._shared,
             event_log_bytes=self._event_log_bytes,
-            messages=messages,
+            history=history,
             spawn=self.spawn,
             ground_of=self._ground_of,
             is_kept=self._journal.durable and spawner is None,
@@ -232,9 +254,10 @@ class Runtime:
             context=context,
         )
         self._agents[agent.id] = agent
+        self._shared.note(history)
         for on_spawn in self._observers:
             on_spawn(agent)
-        self._home.start_soon(self._host, agent, name=f"{agent.name}/host")
+        self._home.start_soon(self._host, agent, history, name=f"{agent.name}/host")
         return agent
 
     def _ground_of(self, agent: str) -> Ground | None:
@@ -294,31 +317,37 @@ class Runtime:
 
     def statistics(self) -> RuntimeStatistics:
         """A frozen look at the runtime."""
-        agents = [agent.statistics() for agent in self._agents.values()]
+        shared, agents = self._shared, [agent.statistics() for agent in self._agents.values()]
         states = Counter[str](idle=0, running=0, waiting=0, stopped=0)
         states.update(agent.state for agent in agents)
         return RuntimeStatistics(
             agents=len(agents),
             running=sum(1 for agent in agents if agent.run is not None),
             actors=len(self._directory.all),
-            llm_calls=self._account.llm_calls,
-            tool_threads=self._threads.statistics(),
+            llm_calls=shared.account.llm_calls,
+            tool_threads=shared.threads.statistics(),
             states=dict(states),
             queued_runs=sum(agent.queued_runs for agent in agents),
             open_requests=sum(agent.open_requests for agent in agents),
-            runs_ended=dict(self._watch.ended),
-            model_calls=dict(self._watch.calls),
-            tool_calls=dict(self._watch.tools),
-            account=self._account.statistics(),
+            runs_ended=dict(shared.watch.ended),
+            model_calls=dict(shared.watch.calls),
+            tool_calls=dict(shared.watch.tools),
+            account=shared.account.statistics(),
             journal=self._journal.statistics(),
             uptime_seconds=trio.current_time() - self._since,
+            model_slots={} if shared.slots is None else shared.slots.statistics(),
+            history_bytes=sum(agent.history_bytes for agent in agents),
+            event_bytes=sum(agent.stream.statistics().bytes for agent in self._agents.values()),
+            limits=shared.limits,
+            slow_steps=0 if self._steps is None else self._steps.found,
         )
 
-    async def _host(self, agent: Agent) -> None:
+    async def _host(self, agent: Agent, history: History) -> None:
         try:
             await agent.host()
         finally:
             self._agents.pop(agent.id, None)
+            self._shared.forget(history)
             with trio.move_on_after(self._close_seconds, shield=True):
                 await agent.models.release()
 
@@ -390,6 +419,8 @@ async def open_runtime(
     stop_grace_seconds: float = 5.0,
     budget: Budget | None = None,
     on_event: OnEvent | None = None,
+    limits: RuntimeLimits | None = None,
+    slow_step_seconds: float | None = None,
 ) -> AsyncGenerator[Runtime, None]:
     """Open a runtime; leaving the block stops its agents in order.
 
@@ -405,33 +436,40 @@ async def open_runtime(
     what that drops it gets as `EventsLost`. What it raises is logged. On leaving it has `stop_grace_seconds` to catch up.
 
     `tool_threads` is how many synchronous tools run at a time; `event_log_bytes` is what each agent keeps of its events for
-    readers that fall behind (they are told how many they lost). `budget` is what all its agents draw on together; `SpecError` if it is none.
+    readers that fall behind (they are told how many they lost). `budget` is what all its agents draw on together, `limits`
+    what else they may take together. Where agents wait for a thread or a model call, they take turns.
+
+    With `slow_step_seconds`, whoever holds up all others for longer than that is told of: in the log, by a `warning` event
+    of its run, and in `statistics()`. That takes time in every step of every task of the program: a tenth, roughly.
+
+    Raises `SpecError` for a setting that cannot be right.
     """
-    if budget is not None and not isinstance(budget, Budget):
-        raise SpecError(f"open_runtime(budget=) must be a Budget(...), or None for none; it is {budget!r}")
     if on_event is not None and not callable(on_event):
         raise SpecError(f"open_runtime(on_event=) must be a function of an agent and an event; it is {on_event!r}")
+    shared = Shared.of(limits, tool_threads=tool_threads, budget=budget)
     if journal is None:
         kept: Journal = MemoryJournal()
     elif isinstance(journal, (str, os.PathLike)):
         kept = SQLiteJournal(journal)
     else:
         kept = journal
-    async with (
-        kept.opened(),
-        _hosting(kept, tool_threads, event_log_bytes, stop_grace_seconds, budget, on_event) as runtime,
-    ):
-        yield runtime
+    with watching(slow_step_seconds) as steps:
+        async with (
+            kept.opened(),
+            _hosting(kept, shared, event_log_bytes, stop_grace_seconds, budget, on_event, steps) as runtime,
+        ):
+            yield runtime
 
 
 @contextlib.asynccontextmanager
 async def _hosting(
     journal: Journal,
-    tool_threads: int,
+    shared: Shared,
     event_log_bytes: int,
     stop_grace_seconds: float,
     budget: Budget | None,
     on_event: OnEvent | None,
+    steps: StepWatch | None,
 ) -> AsyncGenerator[Runtime, None]:
     failure: Exception | SystemExit | KeyboardInterrupt | None = None
     try:
@@ -444,10 +482,11 @@ async def _hosting(
                 nursery,
                 home,
                 journal,
-                tool_threads,
+                shared,
                 event_log_bytes,
                 close_seconds=stop_grace_seconds,
                 budget=budget,
+                steps=steps,
             )
             observer = None if on_event is None else Observer(on_event)
             if observer is not None:

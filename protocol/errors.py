@@ -5,6 +5,7 @@ OnwardError
   InvalidDecision (ValueError)       a decision that was not on offer; the request stays open
   AgentBusy                          a run is going on and the caller asked not to wait
   AgentStopped                       the agent or its runtime has been stopped
+  RuntimeFull                        a limit of the runtime leaves no room for another agent, or run
   RunOver                            the run has ended and takes no more messages
   ActorGone                          the actor that was asked has ended
   ActorCrashed                       the actor that was asked failed while it held the message
@@ -79,6 +80,7 @@ __all__ = (
     "RunFailedError",
     "RunOver",
     "RunSuspended",
+    "RuntimeFull",
     "SpecError",
     "StopConditionError",
     "StopRun",
@@ -105,6 +107,10 @@ class AgentBusy(OnwardError):
 
 class AgentStopped(OnwardError):
     """The agent, or its runtime, has been stopped: it takes no new run."""
+
+
+class RuntimeFull(OnwardError):
+    """A limit of the runtime leaves no room: the text says which, how much is used, and what would make room."""
 
 
 class RunOver(OnwardError):

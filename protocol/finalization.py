@@ -49,6 +49,7 @@ UNITS = {
     "total_tokens": "tokens",
     "cost": "US dollars",
     "wall_clock": "seconds",
+    "history_bytes": "bytes of stored conversations",
 }
 """What a limit counts, as texts say it."""
 
@@ -86,8 +87,8 @@ def final_call_due(
 
     The last call the run can get is final where that finalization is on, and wins over a full window. A full window
     makes the call final at once without a gate; with one, only where the ledger could not grant the call that would
-    follow the gate's question. `spent_tools` is the limit of tool calls that is used up, `short` a limit of tokens, cost
-    or time that leaves room for a final call alone; both are given only where their finalization applies.
+    follow the gate's question. `spent_tools` is the limit of tool calls that is used up, `short` a limit of tokens, cost,
+    time or memory that leaves room for a final call alone; both are given only where their finalization applies.
     """
     off = state.unfinalized
     if llm_finalization and grant.spent is not None and "llm_calls" not in off:

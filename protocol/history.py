@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from .footprint import footprint_of
 from .normalise import normalise
 from .text import clean
 from .turns import AssistantMessage, Message, ToolCall, ToolMessage, ToolResult, Turn, UserMessage, calls_of
@@ -27,6 +28,9 @@ class History:
     _checked: int = 0
     rewrites: int = 0
     """How often messages went (`take_partial`, `replace`): who writes the history down begins anew."""
+    _weighed: int = 0
+    """How many messages are in `_bytes`."""
+    _bytes: int = 0
 
     @classmethod
     def load(cls, messages: Iterable[Message]) -> History:
@@ -42,6 +46,15 @@ class History:
     def view(self) -> View[Message]:
         """The messages up to now; later appends do not show in it."""
         return View(self._messages)
+
+    @property
+    def bytes(self) -> int:
+        """What it takes of memory, by estimate. Each message is looked at once, and only where somebody asks."""
+        messages = self._messages
+        for index in range(self._weighed, len(messages)):
+            self._bytes += footprint_of(messages[index])
+        self._weighed = len(messages)
+        return self._bytes
 
     def knows_call(self, call: str) -> bool:
         """Whether a call with this id is already stored."""
@@ -83,7 +96,11 @@ class History:
 
         No reader sees it: views made before go on to show it.
         """
-        if self.partial is not None:
+        partial = self.partial
+        if partial is not None:
+            if self._weighed == len(self._messages):
+                self._weighed -= 1
+                self._bytes -= footprint_of(partial)
             self._messages = self._messages[:-1]
             self.rewrites += 1
             self._checked = min(self._checked, len(self._messages))
@@ -98,6 +115,7 @@ class History:
         if fault is not None:
             raise ValueError(f"the history would be broken: {fault}")
         self._messages = []
+        self._weighed = self._bytes = 0
         for message in messages:
             self._append(message)
         self.rewrites += 1

@@ -347,7 +347,7 @@ class Account:
                 return self.books.charged_cost
             case "wall_clock":
                 return self.stopwatch.used if self.stopwatch is not None else 0.0
-            case "tool_iterations":
+            case "tool_iterations" | "history_bytes":
                 return 0
 
     def state_of(self, name: LimitName) -> LimitState:

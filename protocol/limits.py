@@ -11,8 +11,11 @@ from .errors import SpecError
 
 __all__ = ("Counters", "LimitName", "LimitState", "Limits", "above_zero", "at_least_one", "finish_reason_for")
 
-LimitName: TypeAlias = Literal["tool_iterations", "llm_calls", "tool_calls", "total_tokens", "cost", "wall_clock"]
-"""A limit, as `limit.name` says it in results and events."""
+LimitName: TypeAlias = Literal[
+    "tool_iterations", "llm_calls", "tool_calls", "total_tokens", "cost", "wall_clock", "history_bytes"
+]
+"""A limit, as `limit.name` says it in results and events. All are a run's own or a budget's, but for `history_bytes`: that
+is the runtime's, of all its conversations together."""
 
 _FINISH_REASONS: dict[LimitName, str] = {
     "tool_iterations": "max_iterations",
@@ -21,6 +24,7 @@ _FINISH_REASONS: dict[LimitName, str] = {
     "total_tokens": "budget",
     "cost": "budget",
     "wall_clock": "deadline",
+    "history_bytes": "max_history_bytes",
 }
 
 
@@ -89,6 +93,8 @@ class Limits:
                 return self.max_cost
             case "wall_clock":
                 return self.wall_clock_seconds
+            case "history_bytes":
+                return None  # the runtime's
 
 
 @attrs.frozen

@@ -13,16 +13,19 @@ from ._hooks import CallConfig, CompactState, PendingTool, StepOverrides, StepSt
 from ._manual import Loop, append_exchange, evaluate_stop, execute_tools, generate_step, should_continue
 from ._models import ModelUse
 from ._opening import as_fork
+from ._places import Places
 from ._policies import Approval, Continuation, Remote, always, never, remote, up_to, within
 from ._probe import CallProbe, Probe, ProbedRun, RunProbe, ToolProbe, Watch
 from ._run import Run, RunStatistics
+from ._shared import RuntimeLimits, Shared
 from ._spec import AgentSpec
 from ._spec_warnings import LimitsWarning
 from ._starting import Starting
 from ._steer import steer
+from ._step_watch import StepWatch, watching
 from ._subagents import Background, ask_agent, background_agent, start_agent, sub_agent
 from ._submit import submit
-from ._threads import ThreadStatistics, ToolThreads
+from ._threads import ThreadStatistics
 
 __all__ = (
     "Agent",
@@ -41,6 +44,7 @@ __all__ = (
     "Loop",
     "ModelUse",
     "PendingTool",
+    "Places",
     "Probe",
     "ProbedRun",
     "Remote",
@@ -49,12 +53,14 @@ __all__ = (
     "RunCore",
     "RunProbe",
     "RunStatistics",
+    "RuntimeLimits",
+    "Shared",
     "Starting",
     "StepOverrides",
     "StepState",
+    "StepWatch",
     "ThreadStatistics",
     "ToolProbe",
-    "ToolThreads",
     "Watch",
     "always",
     "append_exchange",
@@ -77,5 +83,6 @@ __all__ = (
     "summarise",
     "trim",
     "up_to",
+    "watching",
     "within",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, final
 
@@ -12,8 +12,8 @@ import trio
 from protocol.errors import AgentStopped, SpecError
 from protocol.events import AgentFailed, AgentSpawned, ErrorInfo
 from protocol.events import AgentStopped as AgentStoppedEvent
+from protocol.history import History
 from protocol.ids import new_id
-from protocol.ledger import Account
 from protocol.limits import Limits
 from protocol.records import Made, RunFacts, StoredAgent, StoredEvents
 from protocol.requests import RequestTable
@@ -37,12 +37,11 @@ from ._models import ModelUse
 from ._opening import GroundOf, core_of, open_core, own_settings, take_up
 from ._park import rest, suspend, wait_parked
 from ._policies import Continuation
-from ._probe import Watch
 from ._run import Run
+from ._shared import Shared
 from ._spec import AgentSpec
 from ._star import Drive
 from ._starting import IfBusy, Starting, check_prompt
-from ._threads import ToolThreads
 from ._turn import AgentTurn
 
 __all__ = ("Agent", "AgentStatistics")
@@ -57,12 +56,10 @@ class Agent:
         spec: AgentSpec,
         *,
         journal: Journal,
-        threads: ToolThreads,
-        account: Account,
+        shared: Shared,
         models: ModelUse,
-        watch: Watch | None = None,
+        history: History,
         event_log_bytes: int = 256 * 1024,
-        messages: Iterable[Message] = (),
         spawn: Callable[[AgentSpec], Awaitable[Agent]] | None = None,
         ground_of: GroundOf,
         is_kept: bool = False,
@@ -73,8 +70,7 @@ class Agent:
         self.id = new_id("agent") if found is None else found.id
         """Unique in the process and across restarts."""
         self.spec = spec
-        self._threads = threads
-        self._account = account
+        self._shared = shared
         self.models = models
         """The runtime's own: the models that the agent has asked."""
         models.hold(spec.model)
@@ -83,10 +79,10 @@ class Agent:
         self._ground, self._stream = lay_ground(
             journal,
             models,
+            shared,
             self.id,
             spec.name,
-            watch or Watch(),
-            messages=messages,
+            history=history,
             event_log_bytes=event_log_bytes,
             is_kept=is_kept,
             stored=stored,
@@ -161,7 +157,7 @@ class Agent:
         it is a sub-agent's: it draws on that run's account. `loop` is a loop of your own, in place of the engine's (M4).
 
         Raises `SpecError` for a prompt or setting that cannot be right, `AgentBusy` if a run is going on and `if_busy`
-        is `refuse` (or too many wait), `AgentStopped` if the agent takes no more runs.
+        is `refuse` (or too many wait), `AgentStopped` if the agent takes no more runs, `RuntimeFull` if there is no room.
         """
         check_prompt(prompt)
         spec = self.spec.for_run(limits=limits, stop_when=stop_when, continuation=continuation)
@@ -264,6 +260,7 @@ class Agent:
                 raise self._refusal()
             if prompt is None and self._history.partial is None:
                 raise SpecError("there is no answer to continue: the conversation does not end with a partial one")
+            self._shared.admit(self.name, 0 if caller is None else len(caller.path) + 1, self._history, prompt)
             core, stream = self._open_core(spec, prompt or "", context, caller, activity)
             undo.pop_all()
         core.state.custom_data = custom_data
@@ -295,7 +292,7 @@ class Agent:
         path = () if parent is None else (*parent.path, self.name)
         stream = self._stream if parent is None else parent.stream
         run, limits = new_id("run"), spec.limits()
-        ground, above = self._ground, self._account
+        ground, above = self._ground, self._shared.account
         if parent is not None:
             ground, above = ground.under(parent.core), parent.account
         state = RunState(run, prompt, limits, path, window_max=spec.max_tool_iterations)
@@ -366,7 +363,7 @@ class Agent:
             self.current,
             is_stopped=self.stopped.is_set() or self._stop_reason is not None,
             queued_runs=self._turn.queued,
-            messages=len(self._history),
+            history=self._history,
             open_requests=len(self._requests.pending()),
             events=self._stream.end,
         )
@@ -398,7 +395,7 @@ class Agent:
         """Go on with the run that was unfinished when the agent was written down."""
         owner = object()
         self._turn.take_nowait(owner)
-        core = core_of(self._ground, facts, self.spec, self._stream, above=self._account, context=self._context)
+        core = core_of(self._ground, facts, self.spec, self._stream, above=self._shared.account, context=self._context)
         self._brought_back = Run(core, self._stream, self._stream.end)
         self._take_in_hand(core)
         take_up(core, facts, self._ground_of)
@@ -406,5 +403,8 @@ class Agent:
 
     def _launch(self, nursery: trio.Nursery, core: RunCore, stream: EventStream, owner: object, driver: Drive) -> None:
         context = context_of(core, stream, self._spawn)
-        run = Launched(core, context, self.id, driver, self._threads)
-        launch(nursery, run, partial(self._turn.release, owner))
+        launch(nursery, Launched(core, context, self.id, driver), partial(self._free, owner))
+
+    def _free(self, owner: object) -> None:
+        self._turn.release(owner)
+        self._shared.note(self._history)

@@ -6,6 +6,8 @@ from typing import Literal
 
 import attrs
 
+from protocol.history import History
+
 from ._core import RunCore
 from ._park import waits
 
@@ -26,6 +28,8 @@ class AgentStatistics:
     open_requests: int
     events: int
     """Number of the last event."""
+    history_bytes: int
+    """What the conversation takes of memory, by estimate."""
 
     @classmethod
     def of(
@@ -36,7 +40,7 @@ class AgentStatistics:
         *,
         is_stopped: bool,
         queued_runs: int,
-        messages: int,
+        history: History,
         open_requests: int,
         events: int,
     ) -> AgentStatistics:
@@ -47,4 +51,4 @@ class AgentStatistics:
         elif core is not None:
             state = "waiting" if waits(core) else "running"
         run = core.state.run if core is not None else None
-        return cls(agent, name, state, run, queued_runs, messages, open_requests, events)
+        return cls(agent, name, state, run, queued_runs, len(history), open_requests, events, history.bytes)

@@ -134,7 +134,7 @@ class Around:
                 raise CallNotRun("the call may not run")
             if not self.item.tool.in_thread:
                 return await self._enter()
-            async with self.body.threads.slot():
+            async with self.body.threads.slot(self.body.core.root):
                 return await self._enter()
         finally:
             self._scope.deadline = trio.current_time() + self.body.core.acting.callback_timeout_seconds

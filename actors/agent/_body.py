@@ -181,7 +181,7 @@ class Body:
         return await _settled(self._call())
 
     async def _in_thread(self, fn: Callable[[], Any]) -> Any:
-        return await self.threads.run(fn, self._left_behind)
+        return await self.threads.run(fn, self.core.root, self._left_behind)
 
     def _call(self) -> Any:
         return self.item.tool.call(self.item.arguments)

@@ -142,7 +142,7 @@ def a_provider(_instance: object, field: Field, value: object) -> None:
 
 def a_limit_set(_instance: object, field: Field, value: object) -> None:
     """Names of limits that the gate may be asked about."""
-    names = set(get_args(LimitName)) - {"tool_iterations"}
+    names = set(get_args(LimitName)) - {"tool_iterations", "history_bytes"}
     if (
         isinstance(value, str)
         or not isinstance(value, Collection)

@@ -44,7 +44,8 @@ from ._hooks import StepOverrides
 from ._hops import HopInFlight
 from ._keeper import Keeper
 from ._models import ModelUse
-from ._probe import RunProbe, Watch
+from ._probe import RunProbe
+from ._shared import Shared
 from ._spec import AgentSpec
 
 __all__ = ("RunCore", "finish_word")
@@ -75,10 +76,10 @@ class RunCore:
     """Its agent, where others wait for it."""
     models: ModelUse = attrs.field(factory=ModelUse)
     """The agent's: what it has asked is closed when it has ended."""
-    watch: Watch = attrs.field(factory=Watch)
-    """The runtime's: how runs are watched."""
     probe: RunProbe | None = None
     """What stands around this run's work, if anything does."""
+    shared: Shared = attrs.field(factory=Shared)
+    """The runtime's: what runs wait for, what bounds all of them together, and how they are watched."""
     context: Any = None
     """What the caller gave to `agent.run(context=)`, or a hook put in its place."""
     acting: AgentSpec = attrs.field(init=False)
@@ -189,6 +190,11 @@ class RunCore:
             and spec.tool_choice == "auto"
             and (bool(self.definitions) or not spec.model.profile.flatten_without_tools)
         )
+
+    @property
+    def root(self) -> str:
+        """The id of the agent whose run this is a part of: who waits for something shared waits in its line."""
+        return self.log.stream.name
 
     @property
     def elapsed_seconds(self) -> float:
@@ -308,7 +314,7 @@ class RunCore:
         if result.call in self.state.results or self.log.over or self.suspended:
             return
         self.state.results[result.call] = result
-        self.watch.tools[result.status] += 1
+        self.shared.watch.tools[result.status] += 1
         self.log.emit(
             ToolFinished(
                 run=self.run,

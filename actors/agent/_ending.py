@@ -47,7 +47,7 @@ def finish(core: RunCore, end: RunEnd) -> None:
     core.bodies_allowed = 0
     result = core.result = core.result_at(end)
     _tell_end(core, end, result)
-    core.watch.ended[type(end).__name__.lower(), result.stopped_by] += 1
+    core.shared.watch.ended[type(end).__name__.lower(), result.stopped_by] += 1
     core.account.tell_ended(is_root=not core.path)
     core.keep()
     _let_go(core)

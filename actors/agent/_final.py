@@ -28,7 +28,10 @@ __all__ = ("end_without_call", "follow_final", "handle_final", "prepare_final")
 
 logger = get_logger(__name__)
 
-_ONE_OPTION: tuple[set[LimitName], ...] = ({"tool_iterations", "tool_calls"}, {"total_tokens", "cost", "wall_clock"})
+_ONE_OPTION: tuple[set[LimitName], ...] = (
+    {"tool_iterations", "tool_calls"},
+    {"total_tokens", "cost", "wall_clock", "history_bytes"},
+)
 """The limits that one finalization option covers: off for one is off for all of them (F1, F2)."""
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import attrs
 import trio
 
@@ -12,14 +10,13 @@ from protocol.history import History
 from protocol.idem import IdempotencyStore
 from protocol.records import StoredAgent, StoredEvents
 from protocol.requests import RequestTable
-from protocol.turns import Message
 
 from ..eventlog import EventStream
 from ..journal import Journal
 from ._core import RunCore
 from ._keeper import Keeper
 from ._models import ModelUse
-from ._probe import Watch
+from ._shared import Shared
 
 __all__ = ("Ground", "lay_ground")
 
@@ -34,8 +31,8 @@ class Ground:
     """What clients' commands came to."""
     journal: Journal
     models: ModelUse
+    shared: Shared
     keepers: tuple[Keeper, ...]
-    watch: Watch
     gauge: Gauge = attrs.field(factory=Gauge)
     """What estimates of its requests are worth."""
 
@@ -47,22 +44,21 @@ class Ground:
 def lay_ground(
     journal: Journal,
     models: ModelUse,
+    shared: Shared,
     agent: str,
     name: str,
-    watch: Watch,
     *,
-    messages: Iterable[Message],
+    history: History,
     event_log_bytes: int,
     is_kept: bool,
     stored: tuple[StoredAgent, StoredEvents] | None,
 ) -> tuple[Ground, EventStream]:
     """Conversation, requests and events of an agent; where it `is_kept`, they are written down from now on."""
     found, events = stored or (None, None)
-    history = History.load(messages if found is None else found.messages)
     epoch = "" if found is None else found.epoch
     if not is_kept:
         stream = EventStream(agent, max_bytes=event_log_bytes, epoch=epoch, stored=events)
-        return Ground(history, RequestTable(trio.current_time), IdempotencyStore(), journal, models, (), watch), stream
+        return Ground(history, RequestTable(trio.current_time), IdempotencyStore(), journal, models, shared, ()), stream
     keeper = Keeper(journal, agent, name, history)
     stream = EventStream(agent, appended=keeper.appended, max_bytes=event_log_bytes, epoch=epoch, stored=events)
     requests = RequestTable(trio.current_time, keeper.commit)
@@ -74,4 +70,4 @@ def lay_ground(
         commands.take_up(found.answered)
         for run, end in found.ended.items():
             stream.know(run, end)
-    return Ground(history, requests, commands, journal, models, (keeper,), watch), stream
+    return Ground(history, requests, commands, journal, models, shared, (keeper,)), stream

@@ -54,8 +54,9 @@ async def ask_model(
     try:
         if core.journal.durable:  # written down before it leaves, so that it is not lost count of
             await core.barrier()
-        sent = not model.profile.reports_sending
-        turn = reply = await ask(core, model, request, emit)
+        async with core.shared.slot(model, core.root):
+            sent = not model.profile.reports_sending
+            turn = reply = await ask(core, model, request, emit)
     except ModelError as error:
         reply = error.partial
         raise

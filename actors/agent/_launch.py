@@ -14,7 +14,6 @@ from ._core import RunCore
 from ._observed import tell_end
 from ._probe import Probe, ProbedRun
 from ._star import Drive, run_star, watch_over
-from ._threads import ToolThreads
 
 __all__ = ("Launched", "launch")
 
@@ -30,7 +29,6 @@ class Launched:
     agent: str
     """Its agent's id."""
     driver: Drive
-    threads: ToolThreads
 
 
 def launch(nursery: trio.Nursery, run: Launched, release: Callable[[], object]) -> None:
@@ -44,7 +42,7 @@ def launch(nursery: trio.Nursery, run: Launched, release: Callable[[], object]) 
     party = current_party.set(core.turn)
     try:
         with bound(agent=run.agent, agent_name=name, run=core.run, request=None, connection=None):
-            nursery.start_soon(_serve, run, core.watch.probe, release, name=f"{name}/{core.run}")
+            nursery.start_soon(_serve, run, core.shared.watch.probe, release, name=f"{name}/{core.run}")
             nursery.start_soon(watch_over, core, core.spec.cancel_grace_seconds, name=f"{name}/watchdog")
     finally:
         current_run.reset(tokens[0])
@@ -59,7 +57,7 @@ async def _serve(run: Launched, probe: Probe | None, release: Callable[[], objec
         if core.over.is_set():  # brought back at its end: nothing drives it any more
             pass
         elif probe is None:
-            await run_star(core, run.threads, run.driver)
+            await run_star(core, core.shared.threads, run.driver)
         else:
             await _probed(run, probe)
     finally:
@@ -86,7 +84,7 @@ async def _probed(run: Launched, probe: Probe) -> None:
     with probe.run(facts) as core.probe:
         assert core.probe is not None
         core.log.tap = core.probe.heard
-        await run_star(core, run.threads, run.driver)
+        await run_star(core, core.shared.threads, run.driver)
 
 
 def _log_end(core: RunCore) -> None:

@@ -14,7 +14,7 @@ from ._core import RunCore
 from ._gate import ask_gate, decline_without_calls, stopped
 from ._services import Services
 
-__all__ = ("ask_about_limits", "short_of")
+__all__ = ("ask_about_limits", "out_of_memory", "short_of")
 
 
 async def ask_about_limits(core: RunCore, services: Services) -> None:
@@ -37,9 +37,21 @@ async def ask_about_limits(core: RunCore, services: Services) -> None:
         raise EndRun(stopped(core))
 
 
+def out_of_memory(core: RunCore) -> LimitState | None:
+    """The runtime's limit of memory for conversations, where that ends the run now: without a final call."""
+    if core.state.final is not None:
+        return None
+    if core.spec.budget_finalization is not None and "history_bytes" not in core.state.unfinalized:
+        return None
+    memory = core.shared.memory
+    return None if memory is None else memory.lacks(core.history)
+
+
 def short_of(core: RunCore) -> LimitState | None:
-    """The limit of tokens, cost or time that leaves room for a final call, and for no step before it (F1)."""
-    account = core.account
+    """The limit of tokens, cost, time or memory that leaves room for a final call, and for no step before it (F1)."""
+    account, memory = core.account, core.shared.memory
+    if memory is not None and (full := memory.lacks(core.history)) is not None:
+        return full
     for above in account.chain:
         if _in_window(core, above):
             return above.state_of("wall_clock")

@@ -73,8 +73,8 @@ def open_core(
         conditions=stop_conditions(spec),
         activity=Activity(tuple(watches)),
         models=ground.models,
+        shared=ground.shared,
         keepers=ground.keepers,
-        watch=ground.watch,
         gauge=ground.gauge,
         context=context,
     )
@@ -197,7 +197,7 @@ def _end_child(parent: RunCore, facts: RunFacts, ground_of: GroundOf) -> None:
     ground = ground_of(facts.conversation)
     if ground is None:
         ground = Ground(
-            History(), parent.requests, IdempotencyStore(), parent.journal, parent.models, parent.keepers, parent.watch
+            History(), parent.requests, IdempotencyStore(), parent.journal, parent.models, parent.shared, parent.keepers
         )
     else:
         ground = ground.under(parent)

@@ -40,6 +40,7 @@ from ._charges import book
 from ._core import RunCore
 from ._foreign import FOREIGN, as_failure
 from ._hops import HopInFlight
+from ._model_slots import ModelSlots
 
 __all__ = ("Session", "Think", "ask")
 
@@ -57,7 +58,7 @@ async def ask(core: RunCore, model: Model, request: ModelRequest, emit: ModelEmi
         outcome = "ok"
         return turn
     finally:
-        core.watch.calls[outcome] += 1
+        core.shared.watch.calls[outcome] += 1
 
 
 def _checked(model: Model, turn: object) -> Turn:
@@ -91,7 +92,27 @@ class Session:
             with trio.CancelScope() as scope:
                 async for message in mailbox:
                     message.reply.on_drop(partial(scope.cancel, "the asker left"))
-                    await self._think(message)
+                    if self.core.shared.slots is None:
+                        await self._think(message)
+                    else:
+                        await self._think_in_turn(message, self.core.shared.slots)
+
+    async def _think_in_turn(self, message: Think, slots: ModelSlots) -> None:
+        """Make a call that may have to wait for others: until it need not any more, it is not about to leave."""
+        core = self.core
+        limiter = slots.of(message.model)
+        if limiter is None:
+            await self._think(message)
+            return
+        waits = core.journal.durable and not limiter.has_room(core.root)
+        if waits:
+            core.state.leaving = False
+            core.keep()
+        async with limiter.slot(core.root):
+            if waits:
+                core.state.leaving = True
+                await core.barrier()
+            await self._think(message)
 
     async def _think(self, message: Think) -> None:
         core = self.core

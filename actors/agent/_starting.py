@@ -19,6 +19,12 @@ IfBusy: TypeAlias = Literal["refuse", "queue"]
 """What becomes of a run that is wanted while another one goes on."""
 
 
+def check_prompt(prompt: str) -> None:
+    """Raise `SpecError` for a prompt that says nothing."""
+    if not isinstance(prompt, str) or not is_visible(prompt):
+        raise SpecError(f"the prompt is empty: say what the agent should do; it is {prompt!r}")
+
+
 @attrs.define(eq=False)
 class Starting:
     """The promise of a run: it begins when the agent is free, whether or not anybody waits for that."""
@@ -68,9 +74,3 @@ class Starting:
             assert self.refusal is not None
             raise self.refusal
         return self.run
-
-
-def check_prompt(prompt: str) -> None:
-    """Raise `SpecError` for a prompt that says nothing."""
-    if not isinstance(prompt, str) or not is_visible(prompt):
-        raise SpecError(f"the prompt is empty: say what the agent should do; it is {prompt!r}")

@@ -22,7 +22,7 @@ from ._core import RunCore
 from ._final import end_without_call, prepare_final
 from ._gate import stopped
 from ._given import given_messages
-from ._limits import ask_about_limits
+from ._limits import ask_about_limits, out_of_memory
 from ._prepare import is_changed, plain_request, prepare, tools_off
 from ._resolve import bind_calls
 from ._services import Services
@@ -38,10 +38,10 @@ async def think(core: RunCore, services: Services) -> RunEnd | None:
         return stopped(core)
     if core.spec.gate_on:
         await ask_about_limits(core, services)
-    if state.open_request is not None:  # asked before a restart, and by the limits of today nobody is asked
-        core.requests.end(state.open_request, "cancelled")
-        state.open_request = None
+    _drop_stale_question(core)
     state.step_began = core.elapsed_seconds
+    if core.shared.memory is not None and (full := out_of_memory(core)) is not None:
+        return end_without_call(core, full)
     grant = await services.budget.ask(Reserve())
     state.reservation, state.sent = grant.number, False
     if grant.refused is not None:
@@ -60,6 +60,14 @@ async def think(core: RunCore, services: Services) -> RunEnd | None:
         state.leaving = True
         await core.barrier()
     return await _call(core, services, request, model)
+
+
+def _drop_stale_question(core: RunCore) -> None:
+    """End a question that was asked before a restart, where by the limits of today nobody is asked."""
+    state = core.state
+    if state.open_request is not None:
+        core.requests.end(state.open_request, "cancelled")
+        state.open_request = None
 
 
 async def _call(core: RunCore, services: Services, request: ModelRequest, model: Model) -> RunEnd | None:

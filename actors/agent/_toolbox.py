@@ -91,7 +91,7 @@ class Toolbox:
         waits = Activity(self.core.activity.watches)  # for a thread, which is nobody's decision: time goes on (B5)
         waits.start()
         try:
-            async with self.threads.slot():
+            async with self.threads.slot(self.core.root):
                 waits.finish()
                 await body.run()
         except ToolError as error:

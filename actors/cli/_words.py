@@ -42,6 +42,7 @@ _LIMITS = {
     "total_tokens": "tokens",
     "cost": "US dollars",
     "wall_clock": "seconds",
+    "history_bytes": "bytes of conversations",
 }
 
 _HINTS: tuple[tuple[type[ModelError], str], ...] = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import msgspec
 
-from protocol.errors import AgentBusy, AgentStopped, RunOver, SpecError, SubmissionRefused
+from protocol.errors import AgentBusy, AgentStopped, RunOver, RuntimeFull, SpecError, SubmissionRefused
 from protocol.limits import Limits
 from protocol.wire import WireError
 from protocol.wire.commands import AgentStop, RunCancel, RunLimits, RunStart, RunSteer, ToolsSubmit
@@ -63,7 +63,7 @@ def _settled(agent: Agent, session: Session, asked: Asked, starting: Starting) -
 async def _started(gateway: Gateway, starting: Starting) -> Started:
     try:
         run = await starting.wait()
-    except (AgentBusy, AgentStopped, SpecError) as error:
+    except (AgentBusy, AgentStopped, RuntimeFull, SpecError) as error:
         raise _refused(error, is_closing=not gateway.ready) from None
     return await gateway.durable(Started(run=run.id, seq=run.before))
 
@@ -75,7 +75,7 @@ async def _started_before(gateway: Gateway, agent: Agent, before: Starting | Sta
 
 def _refused(error: Exception, *, is_closing: bool = False) -> WireError:
     match error:
-        case AgentBusy():
+        case AgentBusy() | RuntimeFull():
             return WireError("busy", str(error), retryable=True)
         case AgentStopped():
             return WireError("draining", str(error), retryable=is_closing)

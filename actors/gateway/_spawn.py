@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from protocol.errors import AgentStopped, SpecError
+from protocol.errors import AgentStopped, RuntimeFull, SpecError
 from protocol.limits import Limits
 from protocol.records import Made
 from protocol.wire import WireError
@@ -117,6 +117,8 @@ def spawn_agent(gateway: Gateway, session: Session, asked: Asked) -> Awaitable[S
         agent = gateway.runtime.spawn_soon(spec)
     except AgentStopped as error:
         raise WireError("draining", str(error), retryable=not gateway.ready) from None
+    except RuntimeFull as error:
+        raise WireError("busy", str(error), retryable=True) from None
     reply = Spawned(agent=agent.id, name=agent.name)
     agent.made_by(Made(wanted.template, wanted.overrides, kept(commands, session, asked, reply)))
     return _when_hosted(gateway, reply)

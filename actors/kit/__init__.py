@@ -1,8 +1,9 @@
-"""The actor kit: typed asks, a mailbox that strands nobody, supervision, the tree of tasks. For users' own actors too."""
+"""The actor kit: typed asks, a mailbox that strands nobody, supervision, fair slots, the tree of tasks. For users' own too."""
 
 from protocol.errors import ActorCrashed, ActorGone, AskCycle, MailboxFull
 
 from ._ask import Ask, Reply
+from ._fair import FairLimiter, SlotStatistics
 from ._hosted import Directory, HostedActor
 from ._mailbox import Mailbox, MailboxStatistics
 from ._port import Port
@@ -18,6 +19,7 @@ __all__ = (
     "Ask",
     "AskCycle",
     "Directory",
+    "FairLimiter",
     "HostedActor",
     "Mailbox",
     "MailboxFull",
@@ -27,6 +29,7 @@ __all__ = (
     "Reply",
     "Restart",
     "Restarts",
+    "SlotStatistics",
     "current_party",
     "format_task_tree",
     "party_here",

@@ -64,7 +64,7 @@ METHODS: dict[str, Method] = {
         (replies.Spawned,),
         "operate",
         idempotent=True,
-        errors=("not_found", "idem_conflict", "invalid_argument", "too_large"),
+        errors=("not_found", "idem_conflict", "busy", "invalid_argument", "too_large"),
     ),
     "agent.stop": Method(AgentStop, (replies.Nothing,), "operate", errors=("not_found", "too_large")),
     "agent.attach": Method(

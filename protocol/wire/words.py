@@ -62,7 +62,7 @@ ERRORS: dict[ErrorWord, str] = {
     "invalid_argument": "It fits the schema and cannot be done: the message says why. A request stays open.",
     "already_resolved": "The request is closed: `resolution` says how, by whom, and where its event stands.",
     "stale_view": "The digest is not the open request's: look again before deciding.",
-    "busy": "The agent has a run: try again when it has ended, or queue the new one.",
+    "busy": "The agent has a run: try again when it has ended, or queue the new one. Or the host has no room for it now.",
     "overloaded": "Commands come too fast, or too many wait: try again after `retry_after_ms`.",
     "too_large": "A text is longer than `limits.text_bytes` of `hello`.",
     "draining": "The agent, or the whole server, takes no new work any more.",

@@ -159,7 +159,7 @@ def _live(torn: Torn) -> None:
             nursery.cancel_scope.cancel("all has been said")
         torn.events += [event for _, event in await numbered_events(agent)]
         torn.messages += agent.messages
-        for account in (stage.runtime._account,):
+        for account in (stage.runtime._shared.account,):
             if account.open_reservations:
                 torn.faults.append("the runtime's account still holds reservations")
 

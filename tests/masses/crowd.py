@@ -192,7 +192,7 @@ async def _member(stage: Stage, world: World, budget: Budget | None, starts_afte
 
 def _left(runtime: Any, members: Sequence[Member], shape: Shape) -> list[str]:
     """What is left although nothing goes on."""
-    faults = held_by(runtime._account)
+    faults = held_by(runtime._shared.account)
     statistics = runtime.statistics()
     if statistics.running or statistics.tool_threads.running:
         faults.append(f"something still runs: {statistics}")

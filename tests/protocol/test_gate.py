@@ -103,7 +103,7 @@ def test_a_function_that_lets_time_run_out_is_an_expiry() -> None:
     assert table.resolution("q1") == resolved
 
 
-WHOLE: list[LimitName] = ["tool_iterations", "llm_calls", "tool_calls", "total_tokens"]
+WHOLE: list[LimitName] = ["tool_iterations", "llm_calls", "tool_calls", "total_tokens", "history_bytes"]
 
 
 @pytest.mark.parametrize("name", get_args(LimitName))

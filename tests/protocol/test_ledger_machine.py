@@ -134,7 +134,7 @@ class LedgerMachine(RuleBasedStateMachine):
                 return self.charged(node)[1]
             case "wall_clock":
                 return node.seconds
-            case "tool_iterations":
+            case "tool_iterations" | "history_bytes":
                 return 0
 
     def state_of(self, node: Node, name: LimitName) -> LimitState:
@@ -383,6 +383,7 @@ FIELDS: dict[LimitName, str] = {
     "total_tokens": "max_total_tokens",
     "cost": "max_cost",
     "wall_clock": "wall_clock_seconds",
+    "history_bytes": "",  # the runtime's: no account has it
 }
 
 

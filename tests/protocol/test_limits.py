@@ -48,7 +48,7 @@ ALL_LIMITS: dict[LimitName, tuple[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", get_args(LimitName))
+@pytest.mark.parametrize("name", list(ALL_LIMITS))
 def test_each_limit_has_its_name(name: LimitName) -> None:
     """The word of results and events finds the value of its field, and no other."""
     field, value = ALL_LIMITS[name]
@@ -57,6 +57,11 @@ def test_each_limit_has_its_name(name: LimitName) -> None:
     assert {other: value if other == name else None for other in ALL_LIMITS} == {
         other: limits.of(other) for other in ALL_LIMITS
     }
+
+
+def test_one_limit_is_not_a_runs() -> None:
+    """The memory of conversations is the runtime's: a run has no field for it."""
+    assert {"history_bytes"} == set(get_args(LimitName)) - set(ALL_LIMITS)
 
 
 def test_none_is_no_limit() -> None:

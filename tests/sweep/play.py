@@ -187,7 +187,7 @@ class _Stage:
         root = trio.lowlevel.current_task()
         async with open_runtime() as runtime:
             self.agent = await runtime.spawn(spec_of(record.scenario, record.world))
-            record.total = runtime._account
+            record.total = runtime._shared.account
             before = child_tasks(root)
             points.armed = self.instrument.armed = True
             with trio.CancelScope() if not twice else self.scope:

@@ -134,7 +134,7 @@ class Resumed:
 
     async def _drive(self, core: RunCore, stream: EventStream) -> None:
         async with open_runtime() as runtime, trio.open_nursery() as nursery:
-            nursery.start_soon(run_star, core, runtime._threads, drive)
+            nursery.start_soon(run_star, core, runtime._shared.threads, drive)
             await self._decide(Run(core, stream, 0))
 
     async def _decide(self, run: Run) -> None:

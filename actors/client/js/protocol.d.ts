@@ -449,7 +449,7 @@ export interface LimitReached {
 
 /** A limit at the moment it changed the course of a run. */
 export interface LimitState {
-  name: "cost" | "llm_calls" | "tool_calls" | "tool_iterations" | "total_tokens" | "wall_clock";
+  name: "cost" | "history_bytes" | "llm_calls" | "tool_calls" | "tool_iterations" | "total_tokens" | "wall_clock";
   max: number;
   used: number;
 }
@@ -818,7 +818,7 @@ export interface RunSummary {
   text: string;
   answered: boolean;
   finish_reason: string;
-  stopped_by: "caller" | "cancel" | "cost" | "failure" | "llm_calls" | "model" | "pending_tools" | "stop_condition" | "tool" | "tool_calls" | "tool_iterations" | "total_tokens" | "wall_clock";
+  stopped_by: "caller" | "cancel" | "cost" | "failure" | "history_bytes" | "llm_calls" | "model" | "pending_tools" | "stop_condition" | "tool" | "tool_calls" | "tool_iterations" | "total_tokens" | "wall_clock";
   stop_reason: string | null;
   limit: LimitState | null;
   finalized: "fallback" | "model" | null;

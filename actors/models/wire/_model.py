@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -41,6 +42,11 @@ class RemoteModel:
     def profile(self) -> Profile:
         """What the server is known to do."""
         return self._profile
+
+    @property
+    def provider(self) -> str:
+        """The server's host, with the port where the address names one: whose calls are counted together."""
+        return urlsplit(self._client.endpoint.url).netloc
 
     def statistics(self) -> HttpStatistics:
         """The requests under way, and those that wait for a connection."""

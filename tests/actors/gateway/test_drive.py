@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors import AgentSpec
+from actors import AgentSpec, RuntimeLimits
 from actors.models.scripted import Scripted
 
 from .cast import asker, parent, patient, pauser, sleeper, talker
@@ -83,6 +83,17 @@ class TestStart:
             assert 3 == len({one["run"] for one in (first, second, third)})
             assert ("busy", True) == (refused.word, refused.data["retryable"])
             assert 60 == pytest.approx(trio.current_time() - began, abs=1)
+
+    async def test_a_runtime_that_is_full(self, autojump_clock: Clock) -> None:
+        """It is told, and nothing has begun."""
+        async with open_hall(of_host=RuntimeLimits(max_history_bytes=100)) as hall:
+            agent = await hall.spawn(talker("one"))
+            client = await hall.connect()
+            refused = await client.refusal("run.start", agent=agent.id, prompt="x" * 101, idem="i")
+            state = agent.statistics().state
+
+        assert ("busy", True, "idle") == (refused.word, refused.data["retryable"], state)
+        assert "max_history_bytes" in refused.text
 
     async def test_a_queued_run_holds_nothing_up(self, autojump_clock: Clock) -> None:
         """The commands behind it are answered meanwhile, those that end the wait too."""

@@ -8,7 +8,7 @@ import attrs
 import pytest
 import trio.testing
 
-from actors import AgentSpec, open_runtime
+from actors import AgentSpec, RuntimeLimits, open_runtime
 from actors.gateway import Principal, Template, open_gateway
 from actors.models.scripted import Scripted
 from protocol.errors import SpecError
@@ -174,6 +174,20 @@ class TestSpawn:
             refused = await client.refusal("agent.spawn", spec={"template": "plain"}, idem="i")
 
         assert "draining" == refused.word
+
+    async def test_a_runtime_that_is_full(self, autojump_clock: Clock) -> None:
+        """The client is told what is full, and may try again under the same key when there is room."""
+        async with open_hall(templates=TEMPLATES, of_host=RuntimeLimits(max_agents=1)) as hall:
+            client, there = await hall.connect(), await hall.spawn(talker("one"))
+            refused = await client.refusal("agent.spawn", spec={"template": "plain"}, idem="i")
+            there.stop()
+            await there.stopped.wait()
+            await trio.testing.wait_all_tasks_blocked()
+            told = await client.ask("agent.spawn", spec={"template": "plain"}, idem="i")
+
+        assert ("busy", True) == (refused.word, refused.data["retryable"])
+        assert "max_agents" in refused.text
+        assert "plain" == told["name"]
 
 
 class TestTemplates:

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 import trio_websocket
 
-from actors import AgentSpec, Runtime, open_runtime
+from actors import AgentSpec, Runtime, RuntimeLimits, open_runtime
 from actors.agent import Agent
 from actors.gateway import ALL_ROLES, Access, DoorLimits, Gateway, Pace, Principal, open_gateway
 from protocol.wire import SUBPROTOCOL, Role, WireLimits
@@ -199,13 +199,18 @@ class Hall:
 
 @contextlib.asynccontextmanager
 async def open_hall(
-    *, pace: Pace | None = None, limits: WireLimits | None = None, templates: Any = None, **runtime: Any
+    *,
+    pace: Pace | None = None,
+    limits: WireLimits | None = None,
+    templates: Any = None,
+    of_host: RuntimeLimits | None = None,
+    **runtime: Any,
 ) -> AsyncGenerator[Hall, None]:
     """A runtime and a gateway in front of it. Whoever is still there at the end is dropped; a deadlock is a failure."""
     access = Access()
     with trio.fail_after(36_000):
         async with (
-            open_runtime(**runtime) as host,
+            open_runtime(limits=of_host, **runtime) as host,
             open_gateway(
                 host, port=0, tokens=access, pace=pace, limits=limits, templates=templates, door_limits=MANY
             ) as gateway,

@@ -236,7 +236,9 @@ async def test_leaving_waits_no_longer_than_the_grace_time(caplog: pytest.LogCap
 
     assert 3.0 == trio.current_time()
     assert (["cancelled"], []) == (worker.ends, worker.kept)
-    assert ["actor ended with messages that nobody has read actor=worker messages=1"] == [one.message for one in caplog.records]
+    assert ["actor ended with messages that nobody has read actor=worker messages=1"] == [
+        one.message for one in caplog.records
+    ]
 
 
 async def test_one_that_reads_nothing_holds_nobody_up() -> None:

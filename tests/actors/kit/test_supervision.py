@@ -276,7 +276,9 @@ async def test_an_actor_can_be_over_alone(caplog: pytest.LogCaptureFixture) -> N
     with pytest.raises(ActorCrashed, match="echo crashed: KeyError"):
         await box.port.ask(Double(1))
 
-    assert ["actor crashed once more than is forgiven, and is over actor=echo"] == [one.message for one in caplog.records]
+    assert ["actor crashed once more than is forgiven, and is over actor=echo"] == [
+        one.message for one in caplog.records
+    ]
 
 
 @pytest.mark.parametrize(
