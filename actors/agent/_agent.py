@@ -25,7 +25,7 @@ from protocol.turns import Message
 
 from ..eventlog import EventReader, EventStream, RunLog
 from ..journal import Journal
-from ..kit import AskCycle, current_party, waiting_for
+from ..kit import AskCycle, waiting_for
 from ._agent_statistics import AgentStatistics
 from ._context import RunContext, context_of, current_activity, current_run
 from ._core import RunCore
@@ -41,7 +41,7 @@ from ._run import Run
 from ._shared import Shared
 from ._spec import AgentSpec
 from ._star import Drive
-from ._starting import IfBusy, Starting, check_prompt
+from ._starting import IfBusy, Starting, check_prompt, hold
 from ._turn import AgentTurn
 
 __all__ = ("Agent", "AgentStatistics")
@@ -190,23 +190,9 @@ class Agent:
         check_prompt(prompt)
         spec = self.spec.for_run(limits=limits)
         starting = self._promised = Starting(self._promised)
-        self._nursery.start_soon(self._hold, clean(prompt), spec, if_busy, starting, name=f"{self.name}/held")
+        run = self._open_run(clean(prompt), spec, drive, if_busy=if_busy)
+        self._nursery.start_soon(hold, starting, run, self._refusal, name=f"{self.name}/held")
         return starting
-
-    async def _hold(self, prompt: str, spec: AgentSpec, if_busy: IfBusy, starting: Starting) -> None:
-        current_party.set(None)  # whoever waits for it does that on his own
-        try:
-            with starting.scope:
-                await starting.line_up()
-                async with self._open_run(prompt, spec, drive, if_busy=if_busy) as run:
-                    starting.begun(run)
-                    await run.wait_ended()
-        except Exception as error:
-            if starting.run is not None:
-                raise
-            starting.refuse(error)
-        finally:
-            starting.refuse(self._refusal())
 
     def _refusal(self) -> AgentStopped:
         return AgentStopped(f"agent {self.name} has been stopped: {self._stop_reason or 'its runtime is closed'}")

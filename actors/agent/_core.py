@@ -8,14 +8,12 @@ import attrs
 import trio
 
 from protocol.estimate import Estimator, Gauge
-from protocol.events import LimitReached, RunResumed, RunStarted, StepFinished, ToolFinished, Warned
-from protocol.grammar import CallState
+from protocol.events import LimitReached, RunStarted, StepFinished, ToolFinished, Warned
 from protocol.history import History
 from protocol.ledger import Account
 from protocol.limits import Limits, LimitState
 from protocol.model import ToolDefinition
 from protocol.normalise import Arguments, parse_arguments
-from protocol.records import RunFacts
 from protocol.requests import Ended, RequestTable
 from protocol.result import RunResult, StepResult
 from protocol.run import RunEnd, RunState, result_of
@@ -39,7 +37,6 @@ from ..eventlog import RunLog
 from ..journal import Journal
 from ..kit import Party
 from ..tools import Tool
-from ._charges import settle_ledger
 from ._hooks import StepOverrides
 from ._hops import HopInFlight
 from ._keeper import Keeper
@@ -223,29 +220,6 @@ class RunCore:
         else:
             self.history.take_partial()
         self.keep()  # the conversation may be another agent's than the events
-
-    def resume(self, facts: RunFacts | None = None) -> None:
-        """Take up a run whose state was written down, where `start` would begin one."""
-        state = self.state
-        state.sent = state.sent or state.leaving
-        acting = self.spec.agent_named(state.acting)
-        if acting is not None:
-            self.act_as(acting)
-        if state.offered is not None:
-            self.offered = {name: tool for name, tool in self.tools.items() if name in state.offered}
-        if state.turn is not None:
-            self.hold(state.turn)
-        else:
-            settle_ledger(self)  # a call that was in flight counts if it had been sent; it is made again as a new one
-            state.spent = None
-        if facts is not None:
-            self.log.grammar.restore(facts.calls, [one.request.request for one in facts.asked])
-        else:
-            asked = self.calls if state.final is None else ()
-            calls: dict[str, CallState] = {call.id: "requested" for call in asked if call.id not in state.results}
-            requests = [*([state.open_request] if state.open_request is not None else [])]
-            self.log.grammar.restore(calls, [*requests, *[asked.request for asked in state.approvals.values()]])
-        self.log.emit(RunResumed(run=self.run, agent_path=self.path, counters=state.counters(self.account.llm_calls)))
 
     def keep(self) -> None:
         """What the run has come to will be in the journal's next commit."""

@@ -9,7 +9,8 @@ import msgspec
 import trio
 
 from protocol.codec import encode
-from protocol.events import Rollback, ToolStarted
+from protocol.events import Rollback, RunResumed, ToolStarted
+from protocol.grammar import CallState
 from protocol.history import INTERRUPTED_TEXT, History
 from protocol.idem import IdempotencyStore
 from protocol.ids import new_id
@@ -23,12 +24,13 @@ from protocol.turns import ToolResult
 from ..eventlog import EventStream, RunLog
 from ._budgets import check_prices
 from ._callbacks import failed
+from ._charges import settle_ledger
 from ._core import RunCore
 from ._ending import finish
 from ._ground import Ground
 from ._spec import AgentSpec, stop_conditions
 
-__all__ = ("GroundOf", "as_fork", "core_of", "open_core", "own_settings", "take_up")
+__all__ = ("GroundOf", "as_fork", "core_of", "open_core", "own_settings", "resume", "take_up")
 
 CHILD_TEXT = "the process ended while the tool that started it ran"
 LOOP = "loop"
@@ -116,7 +118,7 @@ def take_up(core: RunCore, facts: RunFacts, ground_of: GroundOf) -> None:
     core.given = facts.given
     core.began = trio.current_time() - facts.elapsed_seconds
     core.observed = facts.observed
-    core.resume(facts)
+    resume(core, facts)
     _reopen(core, facts)
     for child in facts.children:
         _end_child(core, child, ground_of)
@@ -129,6 +131,30 @@ def take_up(core: RunCore, facts: RunFacts, ground_of: GroundOf) -> None:
         core.log.emit(Rollback(run=core.run, agent_path=core.path, message=facts.message, to=0))
         state.shown = []
     _say_what_is_missing(core, facts)
+
+
+def resume(core: RunCore, facts: RunFacts | None = None) -> None:
+    """Take up a run whose state was written down, where `start` would begin one."""
+    state = core.state
+    state.sent = state.sent or state.leaving
+    acting = core.spec.agent_named(state.acting)
+    if acting is not None:
+        core.act_as(acting)
+    if state.offered is not None:
+        core.offered = {name: tool for name, tool in core.tools.items() if name in state.offered}
+    if state.turn is not None:
+        core.hold(state.turn)
+    else:
+        settle_ledger(core)  # a call that was in flight counts if it had been sent; it is made again as a new one
+        state.spent = None
+    if facts is not None:
+        core.log.grammar.restore(facts.calls, [one.request.request for one in facts.asked])
+    else:
+        asked = core.calls if state.final is None else ()
+        calls: dict[str, CallState] = {call.id: "requested" for call in asked if call.id not in state.results}
+        requests = [*([state.open_request] if state.open_request is not None else [])]
+        core.log.grammar.restore(calls, [*requests, *[asked.request for asked in state.approvals.values()]])
+    core.log.emit(RunResumed(run=core.run, agent_path=core.path, counters=state.counters(core.account.llm_calls)))
 
 
 def _reopen(core: RunCore, facts: RunFacts) -> None:

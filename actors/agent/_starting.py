@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Literal, TypeAlias
 
 import attrs
@@ -11,9 +12,10 @@ import trio
 from protocol.errors import SpecError
 from protocol.text import is_visible
 
+from ..kit import current_party
 from ._run import Run
 
-__all__ = ("IfBusy", "Starting", "check_prompt")
+__all__ = ("IfBusy", "Starting", "check_prompt", "hold")
 
 IfBusy: TypeAlias = Literal["refuse", "queue"]
 """What becomes of a run that is wanted while another one goes on."""
@@ -74,3 +76,20 @@ class Starting:
             assert self.refusal is not None
             raise self.refusal
         return self.run
+
+
+async def hold(starting: Starting, run: AbstractAsyncContextManager[Run], refusal: Callable[[], Exception]) -> None:
+    """Be the block that a run belongs to, until its end; `refusal` is what it is refused with where its agent is gone."""
+    current_party.set(None)  # whoever waits for it does that on his own
+    try:
+        with starting.scope:
+            await starting.line_up()
+            async with run as begun:
+                starting.begun(begun)
+                await begun.wait_ended()
+    except Exception as error:
+        if starting.run is not None:
+            raise
+        starting.refuse(error)
+    finally:
+        starting.refuse(refusal())

@@ -203,7 +203,7 @@ def _left(runtime: Any, members: Sequence[Member], shape: Shape) -> list[str]:
     hosts = [name for name in names if name.endswith("/host")]
     if len(hosts) != len(runtime.agents):
         faults.append(f"{len(runtime.agents)} agents have {len(hosts)} hosts")
-    others = set(names) - set(hosts) - {"journal", "actors.runtime._home"}
+    others = set(names) - set(hosts) - {"journal", "actors.runtime._open._home"}
     if others:
         faults.append(f"tasks are left: {sorted(others)[:20]}")
     return faults

@@ -15,6 +15,7 @@ import trio.testing
 from actors import Agent, AgentSpec, ContinuationResponse, Run, open_runtime, remote
 from actors.agent._core import RunCore
 from actors.agent._driver import drive
+from actors.agent._opening import resume
 from actors.agent._star import run_star
 from actors.eventlog import EventStream, RunLog
 from actors.journal import MemoryJournal
@@ -125,7 +126,7 @@ class Resumed:
             conditions=(),
             activity=Activity(()),
         )
-        core.resume()
+        resume(core)
         with trio.fail_after(3600):
             await self._drive(core, stream)
         self.events = [event for event, _ in stream.read(0)[1]]

@@ -7,6 +7,7 @@ import trio.testing
 
 from actors import AgentSpec, handoff, tool
 from actors.agent._core import RunCore
+from actors.agent._opening import resume
 from actors.eventlog import EventStream, RunLog
 from actors.journal import MemoryJournal
 from actors.models.scripted import Scripted
@@ -29,7 +30,7 @@ def taken_up(spec: AgentSpec, state: RunState) -> RunCore:
         conditions=(),
         activity=Activity(()),
     )
-    core.resume()
+    resume(core)
     return core
 
 

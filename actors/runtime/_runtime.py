@@ -1,26 +1,22 @@
-"""The runtime: hosts agents and users' own actors in one process, and stops them in order."""
+"""The runtime: where agents and users' own actors live, and how they are stopped in order."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar, final
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any, TypeVar, final
 
-import attrs
 import trio
 
 from protocol.errors import AgentStopped, JournalError, SpecError, SubmissionRefused
-from protocol.events import Event
 from protocol.history import History
 from protocol.idem import IdempotencyStore
-from protocol.ledger import AccountStatistics
 from protocol.records import StoredAgent, StoredEvents
 from protocol.requests import DecisionReply, Response
 from protocol.turns import Message
 
-from .agent import (
+from ..agent import (
     Agent,
     AgentSpec,
     Budget,
@@ -30,63 +26,24 @@ from .agent import (
     Places,
     Probe,
     RunContext,
-    RuntimeLimits,
     Shared,
     StepWatch,
-    ThreadStatistics,
     as_fork,
     current_run,
     submit,
-    watching,
 )
-from .eventlog import EventsLost, Observer
-from .journal import DiskStatistics, Journal, KnownAgent, MemoryJournal, SQLiteJournal
-from .kit import Actor, Directory, HostedActor, Port, Restarts, SlotStatistics
+from ..eventlog import Observer
+from ..journal import Journal, KnownAgent
+from ..kit import Actor, Directory, HostedActor, Port, Restarts
+from ._absent import Absent
+from ._statistics import RuntimeStatistics
 
-__all__ = ("OnEvent", "Runtime", "RuntimeStatistics", "open_runtime")
+__all__ = ("Runtime",)
 
 M = TypeVar("M")
 CLOSING = "the runtime is being closed"
 CANCEL_SECONDS = 1.0
 """How long runs that were cancelled, as they came to no boundary in time, may take to say so."""
-
-OnEvent: TypeAlias = Callable[[Agent, Event | EventsLost], object]
-"""A plain or async function that is told of every event of every agent."""
-
-
-@attrs.frozen
-class RuntimeStatistics:
-    """The state of a runtime."""
-
-    agents: int
-    running: int
-    actors: int
-    llm_calls: int
-    tool_threads: ThreadStatistics
-    states: Mapping[str, int]
-    """How many agents are `idle`, `running`, `waiting` (for a decision, or for results of their caller) and `stopped`."""
-    queued_runs: int
-    open_requests: int
-    runs_ended: Mapping[tuple[str, str], int]
-    """Runs that have come to an end: by its kind (`finished`, `failed`, `cancelled`), and by who stopped them."""
-    model_calls: Mapping[str, int]
-    """Model calls: those that brought a turn (`ok`), and those that were refused, broken or cut (`failed`)."""
-    tool_calls: Mapping[str, int]
-    """Tool calls that have their result, by its status."""
-    account: AccountStatistics
-    """What all runs have used together; its limits are none."""
-    journal: DiskStatistics | None
-    """`None` where there is no journal."""
-    uptime_seconds: float
-    model_slots: Mapping[str, SlotStatistics]
-    """By provider, where their number is limited: of those that have been asked."""
-    history_bytes: int
-    """What all conversations take of memory, by estimate."""
-    event_bytes: int
-    """What is kept of all events."""
-    limits: RuntimeLimits
-    slow_steps: int
-    """Steps longer than `slow_step_seconds`, if that is watched."""
 
 
 @final
@@ -122,7 +79,7 @@ class Runtime:
         self.commands = IdempotencyStore()
         """The runtime's own: agents that clients had made, under their keys."""
         self.commands.take_up(known.made.command for known in journal.agents() if known.made is not None)
-        self._not_back = {known.id: known for known in journal.agents() if not known.retired}
+        self._absent = Absent(journal.agents())
         self._observers: list[Callable[[Agent], None]] = []
 
     @property
@@ -171,8 +128,7 @@ class Runtime:
         """
         spawner = current_run.get()  # a tool, or a hook, of another agent
         self._places.need_one(len(self._agents))
-        hosts_own = (one for one in self._not_back.values() if one.name == spec.name and one.made is None)
-        known = next(hosts_own, None) if spawner is None else None
+        known = self._absent.named(spec.name) if spawner is None else None
         if known is not None:
             return await self.bring_back(known, spec, context=context)
         return await _hosted(self._new(spec, spawner, messages=messages, context=context))
@@ -205,14 +161,14 @@ class Runtime:
     @property
     def not_back(self) -> tuple[KnownAgent, ...]:
         """The agents that were in the journal when it was opened, and have not been brought back: they are kept."""
-        return tuple(self._not_back.values())
+        return self._absent.all
 
     async def bring_back(self, known: KnownAgent, spec: AgentSpec, *, context: Any = None) -> Agent:
         """The runtime's own: bring an agent back, with a spec. One whose waiter is cancelled meanwhile is not stopped by that.
 
         Raises `AgentStopped` and `JournalError` as `spawn` does.
         """
-        del self._not_back[known.id]
+        self._absent.take(known)
         is_there = False
         try:
             with self._places.kept():
@@ -221,7 +177,7 @@ class Runtime:
             is_there = True
         finally:
             if not is_there:
-                self._not_back = {known.id: known, **self._not_back}
+                self._absent.put_back(known)
         await agent.hosted.wait()
         return agent
 
@@ -410,113 +366,6 @@ class Runtime:
             agent.suspend()
 
 
-@contextlib.asynccontextmanager
-async def open_runtime(
-    *,
-    journal: str | os.PathLike[str] | Journal | None = None,
-    tool_threads: int = 40,
-    event_log_bytes: int = 256 * 1024,
-    stop_grace_seconds: float = 5.0,
-    budget: Budget | None = None,
-    on_event: OnEvent | None = None,
-    limits: RuntimeLimits | None = None,
-    slow_step_seconds: float | None = None,
-) -> AsyncGenerator[Runtime, None]:
-    """Open a runtime; leaving the block stops its agents in order.
-
-    On a normal exit, runs that still go on end at their next boundary within `stop_grace_seconds` and are cancelled
-    after; on an error they are cancelled at once. A single error of the body leaves the block as itself.
-
-    `journal` is the path of a file, or a `SQLiteJournal(...)`, in which everything is kept that is acknowledged: an agent
-    that is spawned with the name of one in it is brought back, and its unfinished run goes on. Leaving the block suspends runs
-    then. `JournalError` if it cannot be opened; and out of the block, as soon as it cannot be written any more.
-
-    `on_event(agent, event)` is told of every event of every agent, up to its last, in order and one at a time, by a task of
-    its own. A plain function must not block; an async one may take its time: what it has not come to waits in the log, and
-    what that drops it gets as `EventsLost`. What it raises is logged. On leaving it has `stop_grace_seconds` to catch up.
-
-    `tool_threads` is how many synchronous tools run at a time; `event_log_bytes` is what each agent keeps of its events for
-    readers that fall behind (they are told how many they lost). `budget` is what all its agents draw on together, `limits`
-    what else they may take together. Where agents wait for a thread or a model call, they take turns.
-
-    With `slow_step_seconds`, whoever holds up all others for longer than that is told of: in the log, by a `warning` event
-    of its run, and in `statistics()`. That takes time in every step of every task of the program: a tenth, roughly.
-
-    Raises `SpecError` for a setting that cannot be right.
-    """
-    if on_event is not None and not callable(on_event):
-        raise SpecError(f"open_runtime(on_event=) must be a function of an agent and an event; it is {on_event!r}")
-    shared = Shared.of(limits, tool_threads=tool_threads, budget=budget)
-    if journal is None:
-        kept: Journal = MemoryJournal()
-    elif isinstance(journal, (str, os.PathLike)):
-        kept = SQLiteJournal(journal)
-    else:
-        kept = journal
-    with watching(slow_step_seconds) as steps:
-        async with (
-            kept.opened(),
-            _hosting(kept, shared, event_log_bytes, stop_grace_seconds, budget, on_event, steps) as runtime,
-        ):
-            yield runtime
-
-
-@contextlib.asynccontextmanager
-async def _hosting(
-    journal: Journal,
-    shared: Shared,
-    event_log_bytes: int,
-    stop_grace_seconds: float,
-    budget: Budget | None,
-    on_event: OnEvent | None,
-    steps: StepWatch | None,
-) -> AsyncGenerator[Runtime, None]:
-    failure: Exception | SystemExit | KeyboardInterrupt | None = None
-    try:
-        async with trio.open_nursery() as nursery:
-            home = nursery
-            if journal.durable:
-                nursery.start_soon(journal.serve, nursery.cancel_scope.cancel, name="journal")
-                home = await nursery.start(_home)
-            runtime = Runtime(
-                nursery,
-                home,
-                journal,
-                shared,
-                event_log_bytes,
-                close_seconds=stop_grace_seconds,
-                budget=budget,
-                steps=steps,
-            )
-            observer = None if on_event is None else Observer(on_event)
-            if observer is not None:
-                await nursery.start(observer.run, name="on_event")
-                runtime.tell(observer)
-            try:
-                yield runtime
-            except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  raised below, as itself
-                failure = error
-            else:
-                await runtime.stop(grace_seconds=stop_grace_seconds)
-            finally:
-                runtime.close()
-                if observer is not None:
-                    observer.finish(grace_seconds=stop_grace_seconds)
-                if journal.durable:
-                    runtime.suspend()
-                    await journal.finish()
-                home.cancel_scope.cancel("the runtime is closed")
-            nursery.cancel_scope.cancel("the runtime is closed")
-    except BaseExceptionGroup as group:
-        if failure is None:
-            raise
-        raise BaseExceptionGroup(
-            "the body of open_runtime() failed, and so did the runtime", [failure, *group.exceptions]
-        ) from None
-    if failure is not None:
-        raise failure
-
-
 async def _hosted(agent: Agent) -> Agent:
     try:
         await agent.hosted.wait()
@@ -524,11 +373,3 @@ async def _hosted(agent: Agent) -> Agent:
         agent.stop("whoever spawned it did not wait for it")
         raise
     return agent
-
-
-async def _home(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:
-    """Where agents live that are written down: what cancels the runtime reaches them only when that has been done."""
-    with trio.CancelScope(shield=True):
-        async with trio.open_nursery() as nursery:
-            task_status.started(nursery)
-            await trio.sleep_forever()
