@@ -13,7 +13,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,42 +23,14 @@ from protocol.records import BUDGET_PREFIX, Made, Record, StoredEvents
 
 from ._compact import merged
 from ._journal import KnownAgent
+from ._schema import APPLICATION_ID, SCHEMA, create, migrate
 
-__all__ = ("APPLICATION_ID", "SCHEMA", "SQLiteStore")
+__all__ = ("SQLiteStore",)
 
-APPLICATION_ID = 0x4F4E5752
-"""Marks the file as a journal of ours ("ONWR")."""
-SCHEMA = 2
-"""The version of the tables and of what stands in them. A file of an older one is migrated when it is opened; one of a newer one is refused."""
-
-_TABLES = """
-CREATE TABLE log (
-    position INTEGER PRIMARY KEY,
-    agent TEXT NOT NULL,
-    first INTEGER NOT NULL,
-    count INTEGER NOT NULL,
-    whole INTEGER NOT NULL,
-    merged INTEGER NOT NULL DEFAULT 0,
-    at REAL NOT NULL,
-    events BLOB NOT NULL,
-    facts BLOB NOT NULL
-);
-CREATE INDEX log_of_agent ON log (agent, position);
-CREATE INDEX log_of_wholes ON log (agent, position) WHERE whole;
-"""
-
-
-def _as_it_is(_database: sqlite3.Connection) -> None:
-    """2 says more in the same tables: clients' commands, and how agents were made. 1 would not keep it."""
-
-
-_MIGRATIONS: dict[int, Callable[[sqlite3.Connection], object]] = {1: _as_it_is}
-"""By the version that it makes a file of the next one from."""
 _COLUMNS = "agent, first, count, events, facts, whole"
 _ROW = "(?, ?, ?, ?, ?, ?, ?)"
 _MOST_ROWS = 4000
 """In one statement: seven values each, and SQLite takes 32 766."""
-_PAGE_BYTES = 16384
 _WAL_PAGES = 2000
 """Before the write-ahead log (32 MB then) is put into the file: with the default of 4096 bytes and 1000 pages a record costs
 three times as much, and four times on the clock."""
@@ -149,7 +121,7 @@ class SQLiteStore:
             " FROM pragma_application_id, pragma_user_version"
         ).fetchone()
         if application == 0 and tables == 0 and not self._read_only:
-            self._create(database)
+            create(database)
             version = SCHEMA
         elif application != APPLICATION_ID:
             raise JournalError(f"{self._path} is a database, but no journal of Onward: give another path")
@@ -166,19 +138,7 @@ class SQLiteStore:
         database.execute("PRAGMA journal_mode=WAL")
         database.execute(f"PRAGMA wal_autocheckpoint={_WAL_PAGES}")
         database.execute(f"PRAGMA synchronous={'FULL' if self._for_power else 'NORMAL'}")
-        for old in range(version, SCHEMA):
-            database.execute("BEGIN IMMEDIATE")
-            _MIGRATIONS[old](database)
-            database.execute(f"PRAGMA user_version={old + 1}")
-            database.execute("COMMIT")
-
-    def _create(self, database: sqlite3.Connection) -> None:
-        database.execute(f"PRAGMA page_size={_PAGE_BYTES}")
-        database.execute("PRAGMA auto_vacuum=INCREMENTAL")
-        database.execute("PRAGMA journal_mode=WAL")
-        database.executescript(
-            f"BEGIN; {_TABLES} PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA}; COMMIT;"
-        )
+        migrate(database, version)
 
     def _known(self) -> tuple[KnownAgent, ...]:
         """By the last whole record of each agent, in the order in which they were made."""

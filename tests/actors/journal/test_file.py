@@ -10,7 +10,8 @@ import pytest
 import trio
 
 from actors.journal import KnownAgent, SQLiteJournal
-from actors.journal._sqlite import APPLICATION_ID, SCHEMA, SQLiteStore
+from actors.journal._schema import APPLICATION_ID, SCHEMA
+from actors.journal._sqlite import SQLiteStore
 from protocol.codec import encode
 from protocol.errors import JournalError, SpecError
 from protocol.events import AgentSpawned, ContentDelta

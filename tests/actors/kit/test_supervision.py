@@ -260,9 +260,9 @@ async def test_each_restart_is_told(caplog: pytest.LogCaptureFixture, autojump_c
 
     assert [(0.0, Restart("echo", error, 1, 2.0)), (2.0, Restart("echo", error, 2, 4.0))] == told
     assert [
-        "actor crashed, and may start again actor=echo wait_seconds=2",
+        "actor crashed, and may start again actor=echo wait_seconds=2.0",
         "on_restart failed actor=echo",
-        "actor crashed, and may start again actor=echo wait_seconds=4",
+        "actor crashed, and may start again actor=echo wait_seconds=4.0",
         "on_restart failed actor=echo",
     ] == [record.message for record in caplog.records]
     assert error is caplog.records[0].exc_info[1]  # type: ignore[index]
