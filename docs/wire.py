@@ -21,6 +21,7 @@ from docs._asyncapi import asyncapi  # noqa: E402
 from docs._texts import field_texts, texts_module  # noqa: E402
 from docs._typescript import typescript  # noqa: E402
 from docs._wire_page import wire_page  # noqa: E402
+from docs._write import write_or_check  # noqa: E402
 from protocol.wire.schema import wire_schema  # noqa: E402
 
 
@@ -51,21 +52,7 @@ def _json(value: Any) -> str:
 
 def main(arguments: list[str], root: Path = ROOT) -> int:
     """Write or check the documents below `root`; the exit status."""
-    if arguments not in ([], ["--check"]):
-        print(__doc__, file=sys.stderr)
-        return 2
-    wanted = {root / name: text for name, text in documents().items()}
-    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    for path in stale:
-        print(path.relative_to(root))
-    if arguments:
-        if stale:
-            print("not as the types say: run python docs/wire.py", file=sys.stderr)
-        return 1 if stale else 0
-    for path in stale:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(wanted[path], encoding="utf-8")
-    return 0
+    return write_or_check(documents(), arguments, root, script="docs/wire.py", usage=__doc__ or "")
 
 
 if __name__ == "__main__":

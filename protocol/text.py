@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ("clean", "cut_middle", "is_visible")
+import difflib
+from collections.abc import Iterable
+
+__all__ = ("clean", "cut_middle", "guess", "is_visible")
 
 
 def clean(text: str) -> str:
@@ -34,3 +37,9 @@ def cut_middle(text: str, max_chars: int) -> str:
     head = max_chars - tail
     end = text[len(text) - tail :] if tail else ""
     return f"{text[:head]}\n[... cut: {len(text)} characters in full, {max_chars} shown ...]\n{end}"
+
+
+def guess(word: str, choices: Iterable[str]) -> str:
+    """` (did you mean WORD?)` where one of the choices is near, else nothing."""
+    near = difflib.get_close_matches(word, list(choices), 1)
+    return f" (did you mean {near[0]}?)" if near else ""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import jsonschema
 import pytest
+
+from actors.hostfile import read_host_file
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -81,8 +86,8 @@ def test_the_two_loops_are_one(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_gate_of_a_sub_agent_is_decided_in_the_root(folder: Path) -> None:
-    """Both sub-agents answer, the auditor after an approval and a decline that the parent's run gave it."""
+def test_the_gate_of_a_sub_agent_is_decided_by_a_client_of_the_root(folder: Path) -> None:
+    """Both sub-agents answer, the auditor after an approval and a decline of a client that follows the parent."""
     lines = run("sub_agents.py", folder)
 
     assert {
@@ -109,6 +114,27 @@ def test_a_shared_budget_admits_what_it_holds(folder: Path) -> None:
     assert ["20 agents would need 40 model calls; the budget holds 25", "25 model calls were admitted"] == lines[:2]
     assert (20, True) == (answered + stopped, 5 <= answered <= 12)
     assert "the limit as they saw it: LimitState(name='llm_calls', max=25, used=25)" == lines[3]
+
+
+@pytest.mark.slow
+def test_ten_agents_of_a_host_file_share_a_budget(folder: Path) -> None:
+    """A client that follows all sees ten ends; no more calls are admitted than the budget holds."""
+    lines = run("ten_agents.py", folder)
+    answered, stopped = map(int, re.findall(r"\d+", lines[1]))
+
+    assert "10 agents would need 20 model calls; the budget holds 15" == lines[0]
+    assert (10, True) == (answered + stopped, 5 <= answered <= 7)
+    assert ["one answer: part00.py: 2 lines, 12 bytes.", "15 model calls were admitted"] == lines[2:]
+
+
+def test_the_host_file_can_be_served() -> None:
+    """Nothing in it is wrong, or odd; the schema that its first line names takes it."""
+    path = ROOT / "examples" / "host.toml"
+    schema = path.parent / path.read_text(encoding="utf-8").splitlines()[0].removeprefix("#:schema ")
+    host = read_host_file(path)
+
+    jsonschema.validate(tomllib.loads(path.read_text(encoding="utf-8")), json.loads(schema.read_text(encoding="utf-8")))
+    assert ((), ["auditor", "desk", "clerk"]) == (host.warnings, [spec.name for spec in host.spawned])
 
 
 @pytest.mark.slow

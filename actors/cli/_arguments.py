@@ -12,6 +12,7 @@ from typing import TypeAlias
 import attrs
 
 from ._attach_arguments import AttachArguments, add_attach, checked_attach
+from ._check_arguments import CheckArguments, add_check, checked_check
 from ._journal_arguments import JournalArguments, add_journal, checked_journal
 from ._listening_options import port_of
 from ._serve_arguments import ServeArguments, add_serve, checked_serve
@@ -20,7 +21,7 @@ from ._usage import Parser, UsageError, guess
 
 __all__ = ("Arguments", "ModelsArguments", "RunArguments", "parse")
 
-_COMMANDS = ("run", "serve", "attach", "models", "journal")
+_COMMANDS = ("run", "serve", "check", "attach", "models", "journal")
 
 _EXAMPLES = """\
 examples:
@@ -28,6 +29,7 @@ examples:
   onward run "count lines in README.md" --tools files:. --json
   onward run "Summarise README.md" --tools files:. --model ollama:NAME
   onward serve --tools files:. --max-tool-iterations 3
+  onward check agents.toml
   onward attach
   onward models
   onward journal ls onward.db
@@ -92,7 +94,9 @@ def _installed_version() -> str:
         return "(not installed)"
 
 
-Arguments: TypeAlias = RunArguments | ServeArguments | AttachArguments | ModelsArguments | JournalArguments
+Arguments: TypeAlias = (
+    RunArguments | ServeArguments | CheckArguments | AttachArguments | ModelsArguments | JournalArguments
+)
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -111,6 +115,8 @@ def parse(argv: Sequence[str]) -> Arguments:
             return _checked_run(found)
         case "serve":
             return checked_serve(found)
+        case "check":
+            return checked_check(found)
         case "attach":
             return checked_attach(found)
         case "journal":
@@ -147,6 +153,7 @@ def _parser() -> argparse.ArgumentParser:
         "--serve", metavar="PORT", help="let clients on this machine follow the run and decide; 0: any free port"
     )
     add_serve(commands.add_parser)
+    add_check(commands.add_parser)
     add_attach(commands.add_parser)
     models = commands.add_parser(
         "models",

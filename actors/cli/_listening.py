@@ -7,11 +7,11 @@ import ipaddress
 import secrets
 import ssl
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 from protocol.errors import SpecError
 
-from ..gateway import Access, Gateway, Principal, is_loopback, open_gateway, read_token_file
+from ..gateway import Access, Gateway, Principal, is_loopback, open_gateway
+from ..hostfile import access_of, tls_context
 from ..runtime import Runtime
 from ._listening_options import Listening
 from ._made_token import find_made_token, kept
@@ -37,7 +37,7 @@ async def listening(
     token = None
     if options.token_file is None:
         token = (find_made_token(options.port) if token_stays else None) or secrets.token_urlsafe(24)
-    context = _tls(options.tls_cert, options.tls_key)
+    context = _tls(options)
     async with contextlib.AsyncExitStack() as stack:
         try:
             gateway = await stack.enter_async_context(
@@ -45,11 +45,12 @@ async def listening(
                     runtime,
                     host=options.host,
                     port=options.port,
-                    tokens=_access(options.token_file, token),
+                    tokens=_access(options, token),
                     hosts=options.hosts,
                     origins=options.origins,
                     ssl_context=context,
                     restarting=restarting,
+                    **options.more,
                 )
             )
         except SpecError as error:
@@ -64,11 +65,11 @@ async def listening(
         yield gateway
 
 
-def _access(file: Path | None, token: str | None) -> Access:
+def _access(options: Listening, token: str | None) -> Access:
     if token is not None:
         return Access.of({token: Principal("local")})
-    assert file is not None
-    return Access.of(read_token_file(file))
+    assert options.token_file is not None
+    return access_of(options.token_file, options.sees)
 
 
 async def _announce(gateway: Gateway, options: Listening, screen: Screen, hint: str) -> None:
@@ -94,24 +95,8 @@ def _shown(gateway: Gateway, options: Listening) -> str:
     return f"http{'s' if gateway.secure else ''}://{host}:{port}"
 
 
-def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
-    if certificate is None:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    for flag, path in (("--tls-cert", certificate), ("--tls-key", key)):
-        if path is not None and not path.is_file():
-            raise UsageError(f"{flag} {path}: there is no such file")
+def _tls(options: Listening) -> ssl.SSLContext | None:
     try:
-        context.load_cert_chain(certificate, key, password=_no_password)
-    except OSError as error:  # what TLS raises is one
-        what = f"--tls-cert {certificate}" if key is None else f"--tls-cert {certificate} and --tls-key {key}"
-        reason = getattr(error, "reason", None) or error.strerror
-        raise UsageError(
-            f"{what}: no certificate in PEM with the key that belongs to it, without a passphrase ({reason})"
-        ) from None
-    return context
-
-
-def _no_password() -> str:
-    """Asked for a passphrase by the library, which would ask the terminal."""
-    return ""
+        return tls_context(options.tls_cert, options.tls_key, names=("--tls-cert", "--tls-key"))
+    except SpecError as error:
+        raise UsageError(str(error)) from None

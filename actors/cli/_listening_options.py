@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from protocol.errors import SpecError
+
 from ._usage import UsageError
+
+if TYPE_CHECKING:
+    from ..hostfile import HostFile
 
 __all__ = ("DEFAULT_PORT", "Listening", "add_listening", "checked_listening", "port_of")
 
 DEFAULT_PORT = 8765
-_BIND = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]*))(?::(?P<port>[0-9]+))?")
 
 
 @attrs.frozen(kw_only=True)
@@ -32,13 +37,16 @@ class Listening:
     """Names that it is reached by, beside `localhost` and addresses."""
     origins: tuple[str, ...] = ()
     """Origins of foreign pages that may connect."""
+    more: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+    """Further options of `open_gateway()`, which a host file has."""
+    sees: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+    """The agents that somebody may see, by the names of the token file."""
 
 
 def add_listening(parser: argparse.ArgumentParser) -> None:
     """Give a command the options that open a gateway."""
     parser.add_argument(
         "--bind",
-        default=f"127.0.0.1:{DEFAULT_PORT}",
         metavar="HOST:PORT",
         help=f"where to listen (default: 127.0.0.1:{DEFAULT_PORT}; port 0: any free one)",
     )
@@ -55,30 +63,44 @@ def add_listening(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def checked_listening(found: argparse.Namespace) -> Listening:
-    """What these options ask for. Raises `UsageError`."""
-    host, port = _address(found.bind)
-    if found.tls_key is not None and found.tls_cert is None:
+def checked_listening(found: argparse.Namespace, host: HostFile | None = None) -> Listening:
+    """What these options ask for, over what a host file says. Raises `UsageError`."""
+    given: dict[str, Any] = {
+        "token_file": None if found.token_file is None else Path(found.token_file),
+        "tls_cert": None if found.tls_cert is None else Path(found.tls_cert),
+        "tls_key": None if found.tls_key is None else Path(found.tls_key),
+        "hosts": tuple(found.host) or None,
+        "origins": tuple(found.origin) or None,
+    }
+    if found.bind is not None:
+        given["host"], given["port"] = _address(found.bind)
+    listening = _of_file(host)
+    if found.tls_cert is not None:
+        listening = attrs.evolve(listening, tls_key=None)  # that of the file goes with its certificate
+    listening = attrs.evolve(listening, **{name: value for name, value in given.items() if value is not None})
+    if listening.tls_key is not None and listening.tls_cert is None:
         raise UsageError("--tls-key goes with --tls-cert, the file of the certificate")
+    return listening
+
+
+def _of_file(host: HostFile | None) -> Listening:
+    if host is None:
+        return Listening()
+    options = host.gateway
+    same = {field.name: getattr(options, field.name) for field in attrs.fields(Listening) if field.name != "more"}
     return Listening(
-        host=host,
-        port=port,
-        token_file=None if found.token_file is None else Path(found.token_file),
-        tls_cert=None if found.tls_cert is None else Path(found.tls_cert),
-        tls_key=None if found.tls_key is None else Path(found.tls_key),
-        hosts=tuple(found.host),
-        origins=tuple(found.origin),
+        **same,
+        more={"limits": options.limits, "door_limits": options.door_limits, "templates": host.templates},
     )
 
 
 def _address(text: str) -> tuple[str, int]:
-    if text.isdecimal():
-        text = f":{text}"
-    read = _BIND.fullmatch(text)
-    if read is None or not text:
-        raise UsageError(f"--bind {text!r} is no address; one is 127.0.0.1:{DEFAULT_PORT} or [::1]:{DEFAULT_PORT}")
-    host = read["v6"] or read["host"] or "127.0.0.1"
-    return host, DEFAULT_PORT if read["port"] is None else port_of("--bind", read["port"])
+    from ..hostfile import address_of
+
+    try:
+        return address_of(text)
+    except SpecError as error:
+        raise UsageError(f"--bind {error}") from None
 
 
 def port_of(flag: str, text: str) -> int:

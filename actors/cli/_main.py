@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ._arguments import Arguments, ModelsArguments, RunArguments, parse
 from ._attach_arguments import AttachArguments
+from ._check_arguments import CheckArguments
 from ._journal_arguments import JournalArguments
 from ._serve_arguments import ServeArguments
 from ._status import INTERRUPTED, WRONG_USE
@@ -43,6 +44,10 @@ def _command(arguments: Arguments) -> int:
             from ._serve import serve_command
 
             return serve_command(arguments)
+        case CheckArguments():
+            from ._check import check_command
+
+            return check_command(arguments)
         case AttachArguments():
             from ._attach import attach_command
 

@@ -5,23 +5,28 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
-from ._hostfile import read_host_file
 from ._listening_options import Listening, add_listening, checked_listening
 from ._logging_options import Logging, add_logging, checked_logging
 from ._settings import AgentSettings, add_settings, checked_settings
+from ._style import harmless
 from ._usage import Parser, UsageError
+
+if TYPE_CHECKING:
+    from ..hostfile import HostFile
 
 __all__ = ("ServeArguments", "add_serve", "checked_serve")
 
 _NOTES = """\
-A host file lists agents in TOML; all but the name has a default, and folders are seen from the file:
+A host file lists agents in TOML, and what they share: models, tools, budgets, templates, who gets in. All but the name
+has a default, and folders are seen from the file; `onward check FILE` says what is wrong with one. Options here win:
 
   [[agents]]
   name = "auditor"
-  model = "rules"                # or KIND:NAME, with base_url and api_key_env where it needs them
+  model = "rules"                # or KIND:NAME, or the name of one of [models]
   tools = ["files:."]
   system = "You audit folders."
   gate = "ask"                   # at the limit: ask, approve, decline, finalize, stop
@@ -55,10 +60,12 @@ class ServeArguments:
     """What `onward serve` was asked to do, checked."""
 
     agents: tuple[AgentSettings, ...]
+    """Of the options; none with a file."""
     listening: Listening
+    host: HostFile | None = None
     logging: Logging = attrs.field(factory=Logging)
     journal: Path | None = None
-    """Where everything is kept; `None`: nothing is."""
+    """Where everything is kept, of `--journal` or of the file; `None`: nothing is."""
 
 
 def add_serve(add_parser: Callable[..., Parser]) -> None:
@@ -80,17 +87,31 @@ def add_serve(add_parser: Callable[..., Parser]) -> None:
 
 def checked_serve(found: argparse.Namespace) -> ServeArguments:
     """What was asked for. Raises `UsageError`."""
-    listening, logging = checked_listening(found), checked_logging(found)
+    logging = checked_logging(found)
     settings = AgentSettings(**checked_settings(found))
     journal = None if found.journal is None else Path(found.journal)
     if found.journal is not None and not found.journal.strip():
         raise UsageError("--journal needs the path of a file, such as onward.db")
     if found.file is None:
-        return ServeArguments(agents=(settings,), listening=listening, logging=logging, journal=journal)
+        return ServeArguments(agents=(settings,), listening=checked_listening(found), logging=logging, journal=journal)
     if settings != AgentSettings():
         raise UsageError(
             f"{found.file} says what the agents are: options such as --model and --tools go without a file"
         )
+    host = _read(found.file)
     return ServeArguments(
-        agents=read_host_file(Path(found.file)), listening=listening, logging=logging, journal=journal
+        agents=(),
+        listening=checked_listening(found, host),
+        host=host,
+        logging=logging,
+        journal=journal or host.runtime.get("journal"),
     )
+
+
+def _read(file: str) -> HostFile:
+    from ..hostfile import HostFileError, read_host_file
+
+    try:
+        return read_host_file(file)
+    except HostFileError as error:
+        raise UsageError(harmless(str(error))) from None

@@ -1,4 +1,4 @@
-"""What an agent is made of, as it is asked for on the command line or in a host file."""
+"""What an agent is made of, as it is asked for on the command line."""
 
 from __future__ import annotations
 
@@ -130,25 +130,18 @@ def _only_root(specs: Sequence[str]) -> Path | None:
     return folder_of("--tools", specs[0]) if specs else None
 
 
-def folder_of(flag: str, spec: str, *, base: Path | None = None) -> Path:
-    """The folder in `files:DIR`; one that is relative is seen from `base`, or from where the process is."""
+def folder_of(flag: str, spec: str) -> Path:
+    """The folder in `files:DIR`."""
     kind, colon, name = spec.partition(":")
     if kind != "files" or not colon or not name:
         raise UsageError(f"{flag} {spec!r} is unknown; there is: files:DIR, as in files:.")
     root = Path(name).expanduser()
-    if base is not None:
-        root = base / root
     if root.is_dir():
         return root
     if root.exists():
         raise UsageError(f"{flag} {spec}: {name} is a file, not a folder; its folder would be files:{root.parent}")
-    near = difflib.get_close_matches(root.name, _folders_beside(root), 1)
-    hint = f" (did you mean files:{root.parent / near[0]}?)" if near else f" (looked in {base or Path.cwd()})"
+    from ..hostfile import near_folder
+
+    near = near_folder(root)
+    hint = f" (did you mean files:{near}?)" if near is not None else f" (looked in {Path.cwd()})"
     raise UsageError(f"{flag} {spec}: there is no folder {name}{hint}")
-
-
-def _folders_beside(path: Path) -> list[str]:
-    try:
-        return [item.name for item in path.parent.iterdir() if item.is_dir()]
-    except OSError:
-        return []

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import difflib
-from collections.abc import Iterable
 from typing import NoReturn
+
+from protocol.text import guess
 
 __all__ = ("Parser", "UsageError", "at_least_one", "guess")
 
@@ -30,9 +30,3 @@ def at_least_one(flag: str, text: str) -> int:
     if number < 1:
         raise UsageError(f"{flag} must be 1 or more; it is {number}")
     return number
-
-
-def guess(word: str, choices: Iterable[str]) -> str:
-    """` (did you mean WORD?)` where one of the choices is near, else nothing."""
-    near = difflib.get_close_matches(word, list(choices), 1)
-    return f" (did you mean {near[0]}?)" if near else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._access import Access, read_token_file
-from ._door import is_loopback
+from ._door import Door, is_loopback
 from ._limits import DoorLimits
 from ._pace import Pace
 from ._principals import ALL_ROLES, Principal
@@ -13,6 +13,7 @@ from ._spawn import Template
 __all__ = (
     "ALL_ROLES",
     "Access",
+    "Door",
     "DoorLimits",
     "Gateway",
     "Pace",

@@ -7,11 +7,12 @@ model of it is made.
 from __future__ import annotations
 
 import difflib
+import inspect
 import os
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
 import attrs
 
@@ -19,6 +20,7 @@ from protocol.errors import SpecError
 from protocol.model import Model
 
 from .servers import SERVERS
+from .wire import ConnectionOptions
 
 __all__ = ("KINDS", "Kind", "named_model", "split_name")
 
@@ -124,14 +126,19 @@ def split_name(spec: str) -> tuple[Kind, str]:
     return KINDS[word], name
 
 
-def named_model(spec: str, *, base_url: str | None = None, api_key: str | None = None) -> Model:
+def named_model(spec: str, *, base_url: str | None = None, api_key: str | None = None, **options: Any) -> Model:
     """Make the model that `KIND:NAME` names, at the kind's own address and with the kind's own key by default.
 
-    Raises `SpecError` if there is no such kind, if it has no address, or if its key is missing.
+    `options` are further ones of its class, such as `call_timeout_seconds`. Raises `SpecError` if there is no such kind, if
+    it has no address, if its key is missing, or for an option that is wrong or that it does not take.
     """
     kind, name = split_name(spec)
     make = getattr(import_module(kind.module, __package__), kind.class_name)
-    settings: dict[str, object] = {"api_key": api_key}
+    taken = {*inspect.signature(make).parameters, *ConnectionOptions.__annotations__}
+    for option in options:
+        if option not in taken:
+            raise SpecError(f"{option} is no option of {kind.name} models")
+    settings: dict[str, object] = {"api_key": api_key, **options}
     if base_url is not None:
         settings["base_url"] = base_url
     if kind.class_name == "OpenAIChat" and (base_url is None or kind.name != "openai"):

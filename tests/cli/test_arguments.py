@@ -77,7 +77,10 @@ def test_limits_below_one(flag: str, value: str) -> None:
         (("run",), ["PROMPT", "onward run --help"]),
         (("run", " \n"), ["the prompt is empty"]),
         (("run", "x", "--bogus"), ["--bogus", "onward --help"]),
-        (("mdels",), ["there is no command 'mdels'", "did you mean models?", "there are: run, serve, attach, models"]),
+        (
+            ("mdels",),
+            ["there is no command 'mdels'", "did you mean models?", "there are: run, serve, check, attach, models"],
+        ),
         (("models", "x"), ["unrecognized arguments: x", "onward --help"]),
         (("run", "x", "--model", "ruls"), ["'ruls'", "did you mean rules?", "openai:NAME"]),
         (("run", "x", "--model", "gpt-9"), ["'gpt-9'", "did you mean openai:gpt-9?"]),

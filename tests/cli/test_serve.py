@@ -8,8 +8,10 @@ import stat
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import attrs
 import pytest
 import trio
+import trustme
 
 from actors import open_runtime
 from actors.cli import main
@@ -90,7 +92,51 @@ def test_agents_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "agents.toml"
     path.write_text('[[agents]]\nname = "a"\n[[agents]]\nname = "b"\n')
 
-    assert ["a", "b"] == [agent.name for agent in served(str(path)).agents]
+    found = served(str(path))
+
+    assert found.host is not None
+    assert ((), ["a", "b"]) == (found.agents, [spec.name for spec in found.host.spawned])
+
+
+def test_options_win_over_a_file(tmp_path: Path, tokens: Path) -> None:
+    """One that is given stands in place of the file's; the key of the file goes with its certificate."""
+    made = trustme.CA().issue_cert("a.example")
+    made.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "both.pem"))
+    path = tmp_path / "agents.toml"
+    path.write_text(
+        "[gateway]\nbind = '[::1]:1'\ntoken_file = 'tokens'\nhosts = ['a.example']\norigins = ['https://a.example']\n"
+        "tls_cert = 'both.pem'\ntls_key = 'both.pem'\nsees = { tester = ['a'] }\n"
+        "limits = { connections = 3, depth = 5 }\n[templates.t]\nagent = 'a'\n[[agents]]\nname = 'a'\n"
+    )
+    plain = served(str(path)).listening
+    given = served(
+        *(str(path), "--bind", "2", "--token-file", "t", "--host", "b.example", "--origin", "https://b.example"),
+        *("--tls-cert", "c.pem"),
+    ).listening
+
+    assert ("::1", 1, tokens, ("a.example",), ("https://a.example",)) == (
+        plain.host,
+        plain.port,
+        plain.token_file,
+        plain.hosts,
+        plain.origins,
+    )
+    assert (tmp_path / "both.pem", tmp_path / "both.pem") == (plain.tls_cert, plain.tls_key)
+    assert Listening(
+        host="127.0.0.1",
+        port=2,
+        token_file=Path("t"),
+        hosts=("b.example",),
+        origins=("https://b.example",),
+        tls_cert=Path("c.pem"),
+        sees={"tester": ["a"]},
+        more=plain.more,
+    ) == attrs.evolve(given, more=plain.more)
+    assert (3, 5, ["t"]) == (
+        given.more["door_limits"].connections,
+        given.more["limits"].depth,
+        list(given.more["templates"]),
+    )
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ RANKS = {
     "generate": 6,
     "telemetry": 6,
     "gateway": 7,
-    "cli": 8,
+    "hostfile": 8,
+    "cli": 9,
 }
 """Rooms of `actors`, from the lowest: each may use those below it."""
 HEAVY = (
