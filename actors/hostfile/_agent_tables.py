@@ -31,6 +31,8 @@ from ._values import (
 __all__ = (
     "AGENT",
     "APPROVAL",
+    "COMPACT",
+    "COMPACT_OPTIONS",
     "FINALIZATION",
     "FINALIZE",
     "GATE",
@@ -103,7 +105,10 @@ GATE = Table(
         ),
         Key(
             "limits",
-            texts("a list of limits", choice(*[name for name in get_args(LimitName) if name != "tool_iterations"])),
+            texts(
+                "a list of limits",
+                choice(*[name for name in get_args(LimitName) if name not in {"tool_iterations", "history_bytes"}]),
+            ),
             "Further limits that are asked about before a run ends at them.",
             to="gate_on",
         ),
@@ -128,6 +133,39 @@ APPROVAL = Table(
     ),
 )
 """[agents.approval]"""
+
+COMPACT_BY = choice("trim", "summarise", otherwise=FUNCTION)
+COMPACT = Table(
+    title="Compact",
+    what='what makes a conversation shorter: a table, such as { by = "trim", at_tokens = 100000 }',
+    keys=(
+        Key(
+            "by",
+            COMPACT_BY,
+            "`trim` lets the oldest exchanges go (the default), `summarise` puts a summary in their place."
+            f" Or {_FUNCTION_TEXT}.",
+            to="",
+        ),
+        Key(
+            "at_tokens",
+            optional(COUNT),
+            "From how many tokens on, by estimate. Default: four fifths of the window, if it is known.",
+            to="compact_at_tokens",
+        ),
+        Key("max_compactions", COUNT, "How often it may be tried after a refusal for length. Default 3."),
+        Key("keep_last", COUNT, "Messages at the end that stay. Default 1.", to=""),
+        Key("max_tokens", COUNT, "What is aimed at. Default: what there is room for.", to=""),
+        Key("clear_results_over_chars", COUNT, "Longer results of tools are cleared first.", to=""),
+        Key("instructions", TEXT, "How a summary is to be made; for `summarise`.", to=""),
+        Key("summary_max_tokens", COUNT, "The cap on a summary; for `summarise`. Default 1024.", to=""),
+    ),
+)
+"""[agents.compact]"""
+COMPACT_OPTIONS = {
+    "trim": ("keep_last", "max_tokens", "clear_results_over_chars"),
+    "summarise": ("keep_last", "max_tokens", "clear_results_over_chars", "instructions", "summary_max_tokens"),
+}
+"""What can be said of those that are built in."""
 
 _INSTRUCTION = Either(
     what="true (the built-in instruction), false, or the instruction",
@@ -247,6 +285,12 @@ AGENT = Table(
             "approval",
             Either(what=APPROVAL.what, kinds=(APPROVAL_BY, APPROVAL)),
             "Who allows calls of tools that need it; a word is its `by`.",
+            to="",
+        ),
+        Key(
+            "compact",
+            Either(what=COMPACT.what, kinds=(COMPACT_BY, COMPACT)),
+            "What makes a conversation shorter that outgrows the context window; a word is its `by`.",
             to="",
         ),
         Key("finalization", FINALIZATION, "Which limits end in a last call with tools off.", to=""),

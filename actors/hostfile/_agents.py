@@ -26,9 +26,33 @@ from protocol.stop import (
 )
 from protocol.text import guess
 
-from ..agent import AgentSpec, Budget, always, background_agent, handoff, never, remote, sub_agent, up_to, within
+from ..agent import (
+    AgentSpec,
+    Budget,
+    always,
+    background_agent,
+    handoff,
+    never,
+    remote,
+    sub_agent,
+    summarise,
+    trim,
+    up_to,
+    within,
+)
 from ..tools import Tool
-from ._agent_tables import AGENT, APPROVAL, FINALIZATION, FINALIZE, GATE, HOOKS, LIMITS, STOP_WHEN
+from ._agent_tables import (
+    AGENT,
+    APPROVAL,
+    COMPACT,
+    COMPACT_OPTIONS,
+    FINALIZATION,
+    FINALIZE,
+    GATE,
+    HOOKS,
+    LIMITS,
+    STOP_WHEN,
+)
 from ._faults import BAD, Bad, Reading
 from ._imports import Unread
 from ._models import RULES, make_model, model_of
@@ -114,6 +138,7 @@ class Agents:
             put(table.parameters(values.get(key, {}), (*place, key)))
         put(self._gate(values, place))
         put(self._approval(values, place))
+        put(self._compact(values, place))
         if "system" in values and "system_file" in values:
             self.reading.fault((*place, "system_file"), "is one way to give the system prompt, and system the other")
         chosen = fields.get("tool_choice", "auto")
@@ -172,6 +197,24 @@ class Agents:
         words: dict[str, Any] = {"ask": remote(), "approve": _approve, "deny": _deny}
         fields["approval"] = by if callable(by) else words[by]
         return fields, {**places, "approval": at}
+
+    def _compact(self, values: Mapping[str, Any], place: Place) -> tuple[dict[str, Any], dict[str, Place]]:
+        if "compact" not in values:
+            return {}, {}
+        compact, at = as_table(values["compact"], "by"), (*place, "compact")
+        fields, places = COMPACT.parameters(compact, at)
+        by = compact.get("by", "trim")
+        fitting = () if callable(by) else COMPACT_OPTIONS[by]
+        for key in COMPACT_OPTIONS["summarise"]:
+            if key in compact and key not in fitting:
+                self.reading.fault((*at, key), f"is not for {'a function' if callable(by) else by}")
+        options = {key: compact[key] for key in fitting if key in compact}
+        makers: dict[Any, Callable[..., Any]] = {"trim": trim, "summarise": summarise}
+        make = makers.get(by)
+        made = by if make is None else self.reading.make(make, options, {key: (*at, key) for key in options}, at)
+        if not isinstance(made, Bad):
+            fields["compact"] = made
+        return fields, {**places, "compact": at}
 
     def _stop_when(self, values: Mapping[str, Any], place: Place) -> tuple[dict[str, Any], dict[str, Place]]:
         if "stop_when" not in values:

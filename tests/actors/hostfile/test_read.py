@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import pytest
 
-from actors import AgentSpec, Budget, ForceTool, open_runtime
+from actors import AgentSpec, Budget, ForceTool, open_runtime, summarise, trim
 from actors.agent import Remote
 from actors.gateway import DoorLimits, open_gateway
 from actors.hostfile import GatewaySettings, HostFile, HostFileError, read_host_file
-from actors.hostfile._agent_tables import AGENT, APPROVAL, FINALIZATION, GATE, HOOKS, LIMITS
+from actors.hostfile._agent_tables import AGENT, APPROVAL, COMPACT, FINALIZATION, GATE, HOOKS, LIMITS
 from actors.hostfile._gateway import address_of
 from actors.hostfile._host_tables import RUNTIME, kind_of, runtime_table
 from actors.hostfile._model_tables import BUDGET, MODEL, PROFILE
@@ -45,6 +46,33 @@ def test_a_name_is_enough(read: Read) -> None:
     assert isinstance(spec.continuation, Remote)
     assert isinstance(spec.approval, Remote)
     assert (GatewaySettings(), {}, (), (spec,)) == (host.gateway, host.runtime, host.warnings, host.spawned)
+
+
+@pytest.mark.parametrize(
+    ("text", "hook"),
+    [
+        ('compact = "trim"', trim()),
+        (
+            "compact = { keep_last = 4, max_tokens = 900, clear_results_over_chars = 50 }",
+            trim(keep_last=4, max_tokens=900, clear_results_over_chars=50),
+        ),
+        (
+            'compact = { by = "summarise", instructions = "Short.", summary_max_tokens = 99 }',
+            summarise(instructions="Short.", summary_max_tokens=99),
+        ),
+    ],
+)
+def test_what_makes_a_conversation_shorter(text: str, hook: object, read: Read) -> None:
+    """A word is its `by`, which is `trim` where it is not said; the options are those of the function."""
+    assert hook == only(read(AGENT_A + text)).compact
+
+
+def test_when_it_is_made_shorter(read: Read) -> None:
+    """The agent's own settings stand in the same table, for a function of one's own too."""
+    spec = only(read(AGENT_A + 'compact = { by = "json:loads", at_tokens = 500, max_compactions = 2 }'))
+
+    assert spec.compact is cast("Any", json.loads)
+    assert (500, 2) == (spec.compact_at_tokens, spec.max_compactions)
 
 
 def test_plain_settings_of_an_agent(read: Read) -> None:
@@ -514,7 +542,7 @@ def test_options_of_a_runtime_come_with_their_types() -> None:
 
 NOT_IN_FILES = {
     AgentSpec: {
-        "model", "tools", "prices", "budget", "continuation", "approval", "stop_when",  # by what the file names
+        "model", "tools", "prices", "budget", "continuation", "approval", "compact", "stop_when",  # by what the file names
         "max_steps",  # see stop_when
     },
     Profile: {"count_tokens", "reports_sending"},
@@ -526,7 +554,7 @@ NOT_IN_FILES = {
 @pytest.mark.parametrize(
     ("kind", "tables"),
     [
-        (AgentSpec, (AGENT, LIMITS, GATE, APPROVAL, FINALIZATION, HOOKS)),
+        (AgentSpec, (AGENT, LIMITS, GATE, APPROVAL, COMPACT, FINALIZATION, HOOKS)),
         (Limits, (LIMITS,)),
         (Budget, (BUDGET,)),
         (Profile, (PROFILE,)),
