@@ -53,8 +53,8 @@ class ToolThreads:
     """The threads of one runtime. Whoever wants one says which agent it is for."""
 
     total: int = 40
-    max_abandoned: int = 64
-    max_abandoned_each: int = 16
+    max_abandoned: int = 256
+    max_abandoned_each: int = 64
     """Of one agent."""
     _slots: FairLimiter = attrs.field(init=False)
     _abandoned: list[_Work] = attrs.field(factory=list[_Work])

@@ -184,7 +184,7 @@ async def test_a_host_file_is_served(folder: Path) -> None:
 
     assert ("another", ["another", "auditor"], ["auditor"]) == (spawned.name, seen, theirs)
     assert (0, True) == (status, (folder / "onward.db").exists())
-    assert "Agents are kept in " in server.screen.seen
+    assert "Kept in " in server.screen.seen
     assert "agents[1].spawn: no agent and no template uses it" in server.screen.seen.replace("\r\n", "")
 
 

@@ -22,6 +22,7 @@ from actors.client import ClientPace, Item, Received, WireRefused, connect
 from actors.journal import read_journal
 from protocol.events import ContentDelta, RunFinished, RunStarted
 from tests.peers.test_killed_server import free_port
+from tests.support.unmeasured import unmeasured
 
 from ._command import COMMAND, PATIENCE_SECONDS, ROOT, environment
 from ._served import Served, command, serve
@@ -209,7 +210,7 @@ def on_a_small_disk(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     bounded = ["sh", "-c", 'ulimit -f 600; exec "$@"', "sh"]  # blocks of 512 bytes
     arguments = ["serve", "--bind", "0", "--journal", "onward.db", "--tools", f"files:{ROOT / 'docs'}"]
     with subprocess.Popen(
-        [*bounded, *COMMAND, *arguments], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
+        [*bounded, *COMMAND, *arguments], cwd=tmp_path, env=unmeasured(environment()), stderr=subprocess.PIPE, text=True
     ) as process:
         yield process
         process.kill()

@@ -22,6 +22,7 @@ from protocol.errors import JournalError
 from protocol.history import first_fault
 from protocol.turns import UserMessage
 from tests.support.disk import events_of
+from tests.support.unmeasured import unmeasured
 
 ROOT = Path(__file__).resolve().parents[3]
 BEGIN = """
@@ -61,6 +62,7 @@ def program(what: str, path: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", BEGIN + what, str(path)],
         cwd=ROOT,
+        env=unmeasured(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ import pytest
 from actors.tools import Tool, as_tool, tool
 from protocol.errors import SpecError
 from protocol.model import ToolDefinition
+from tests.support.unmeasured import unmeasured
 
 
 def add(a: int, b: int = 2) -> int:
@@ -270,8 +270,7 @@ def test_a_tool_shows_little() -> None:
 def test_the_import_is_light() -> None:
     """`import actors.tools` brings neither HTTP nor a database along."""
     script = "import actors.tools, sys; print([m for m in ('httpx', 'sqlite3') if m in sys.modules])"
-    # Measured coverage would start in the child too, and that loads a database.
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=plain)
+    command = [sys.executable, "-c", script]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=unmeasured())
 
     assert (ran.stdout, ran.stderr) == ("[]\n", "")
