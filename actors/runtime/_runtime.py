@@ -42,6 +42,8 @@ __all__ = ("Runtime",)
 
 M = TypeVar("M")
 CLOSING = "the runtime is being closed"
+SHOWN_AGENTS = 20
+"""How many an error names."""
 CANCEL_SECONDS = 1.0
 """How long runs that were cancelled, as they came to no boundary in time, may take to say so."""
 
@@ -86,6 +88,17 @@ class Runtime:
     def agents(self) -> tuple[Agent, ...]:
         """The agents that have been spawned and not stopped."""
         return tuple(self._agents.values())
+
+    def agent(self, which: str) -> Agent:
+        """The agent of that id, or of that name. Raises `LookupError` if there is none (any more), or the name is that of several."""
+        found = self._agents.get(which)
+        named = [found] if found is not None else [one for one in self._agents.values() if one.name == which]
+        if len(named) != 1:
+            there = ", ".join(f"{one.name} ({one.id})" for one in named or list(self._agents.values())[:SHOWN_AGENTS])
+            raise LookupError(
+                f"there are {len(named)} agents {which!r}: give the id of one; there are: {there or 'none'}"
+            )
+        return named[0]
 
     @contextlib.contextmanager
     def observe(self, on_spawn: Callable[[Agent], None]) -> Generator[None]:

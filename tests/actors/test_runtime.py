@@ -225,6 +225,22 @@ async def test_a_decision_finds_its_agent(autojump_clock: trio.testing.MockClock
     assert "fine" == result.text
 
 
+async def test_an_agent_is_found_by_its_id_or_its_name() -> None:
+    """A name that several have finds none of them, and neither does one that has gone: the error lists who is there."""
+    async with open_runtime() as runtime:
+        ann, bob, other = [await runtime.spawn(spec_of(name=name)) for name in ("ann", "bob", "bob")]
+        found = [runtime.agent(which) for which in ("ann", bob.id)]
+        with pytest.raises(LookupError, match=f"2 agents 'bob'.*{bob.id}.*{other.id}"):
+            runtime.agent("bob")
+        ann.stop()
+        await ann.stopped.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(LookupError, match=f"0 agents 'ann'.*bob \\({bob.id}\\), bob \\({other.id}\\)$"):
+            runtime.agent("ann")
+
+    assert [ann, bob] == found
+
+
 async def test_statistics(autojump_clock: trio.testing.MockClock) -> None:
     """How many agents, how many of them run, and what all of them have used."""
     async with open_runtime() as runtime, trio.open_nursery() as outside:
