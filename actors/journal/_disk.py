@@ -203,7 +203,7 @@ class DiskJournal:
             self._known = await self._call(self._open)
             yield
         finally:
-            await self._close()
+            await self._close()  # noqa: ASYNC102  it is shielded and bounded itself
             if writer is not None:
                 writer.stop()
             self._raise_failure()  # it is the cause of whatever came of it

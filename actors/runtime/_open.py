@@ -96,7 +96,8 @@ async def _hosting(
         async with trio.open_nursery() as nursery:
             home = nursery
             if journal.durable:
-                nursery.start_soon(journal.serve, nursery.cancel_scope.cancel, name="journal")
+                # Nothing waits for it to begin: what is touched before is written when it has.
+                nursery.start_soon(journal.serve, nursery.cancel_scope.cancel, name="journal")  # noqa: ASYNC113
                 home = await nursery.start(_home)
             runtime = Runtime(
                 nursery,
@@ -124,7 +125,7 @@ async def _hosting(
                     observer.finish(grace_seconds=stop_grace_seconds)
                 if journal.durable:
                     runtime.suspend()
-                    await journal.finish()
+                    await journal.finish()  # noqa: ASYNC102  it is shielded and bounded itself
                 home.cancel_scope.cancel("the runtime is closed")
             nursery.cancel_scope.cancel("the runtime is closed")
     except BaseExceptionGroup as group:
