@@ -81,7 +81,9 @@ class Desk:
         self._was_busy = self.board.is_busy
 
     def _waits(self, asked: Waiting) -> bool:
-        return self.board.waiting.get(asked.request.request) is asked
+        """Whether that question is open: the one that was shown, however often it has been told of since."""
+        now = self.board.waiting.get(asked.request.request)
+        return now is not None and _shown_by(now) == _shown_by(asked)
 
     async def _ask(self, waiting: Waiting) -> None:
         self._showing = True
@@ -199,3 +201,9 @@ class Desk:
         else:
             await self.screen.note(f"That is decided already: {harmless(str(refusal))}.")
         await self.look()
+
+
+def _shown_by(waiting: Waiting) -> str | None:
+    """What binds an answer to what was shown."""
+    request = waiting.request
+    return request.digest if isinstance(request, (ContinuationRequired, ApprovalRequired)) else None

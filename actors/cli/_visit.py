@@ -62,7 +62,6 @@ class Visit:
             if is_there:
                 commands = Commands(self.client, self.board, self.arguments.agent)
                 self._desk = Desk(self.client, self.screen, self.board, Lines(), commands, asks, self._leave)
-                nursery.start_soon(self._desk.run, name="keyboard")
             try:
                 await self._follow(agent, view, nursery)
             except (OnwardError, OSError) as error:
@@ -102,10 +101,14 @@ class Visit:
     async def _follow(self, agent: Known | None, view: ItemView, nursery: trio.Nursery) -> None:
         """Show what happens, until nothing can happen any more."""
         since, prompt = self.arguments.since, self.arguments.prompt
+        is_first = True
         while True:
             last: Item | None = None
             try:
                 async with self.client.follow("*" if agent is None else agent.id, since=since) as follower:
+                    if is_first and self._desk is not None:  # from now on nothing is missed: it may be asked for more
+                        nursery.start_soon(self._desk.run, name="keyboard")
+                    is_first = False
                     if prompt is not None and agent is not None:
                         nursery.start_soon(self._begin, agent, prompt, name="prompt")
                     async for item in follower:
