@@ -11,6 +11,7 @@ import trio
 
 from protocol.errors import SpecError
 from protocol.events import Event
+from protocol.ids import renew_ids
 
 from ..agent import (
     Agent,
@@ -25,6 +26,9 @@ from ..journal import Journal, MemoryJournal, SQLiteJournal
 from ._runtime import Runtime
 
 __all__ = ("OnEvent", "open_runtime")
+
+if hasattr(os, "register_at_fork"):  # where processes can fork: a server that does so before it opens a runtime in each
+    os.register_at_fork(after_in_child=renew_ids)
 
 OnEvent: TypeAlias = Callable[[Agent, Event | EventsLost], object]
 """A plain or async function that is told of every event of every agent."""
