@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
+from actors import AgentSpec
 from protocol.events import ApprovalRequired, ApprovalResolved, RunFinished
 
 from .seen import Seen, SeenCall
@@ -13,6 +16,8 @@ RIGHT = {"good", "text"}
 """Arguments that fit the schema, or do when text in them is read."""
 BY_THE_HOOK = {"alter", "raise_after", "twice", "swallow"}
 """What a hook does that makes the result its own."""
+GRACE_SECONDS: float = attrs.fields(AgentSpec).cancel_grace_seconds.default or 0
+"""How long a cancelled run waits for its tools."""
 
 
 def tool_faults(truth: Truth, runs: dict[str, Seen]) -> Iterator[str]:
@@ -80,7 +85,9 @@ def _status(truth: Truth, one: Entered, call: SeenCall, runs: dict[str, Seen]) -
     if status == "error" and not hooked and how not in {"raised", "odd", "failed"}:
         yield told
     # Behind a hook, a cancel that comes when the body has just returned is told as that.
-    known = how in {"returned", "odd", "raised", "stopped"} and plan is None
+    # One that holds out longer than the run waits for it returns when its result has been told.
+    late = does.body == "stubborn" and does.seconds > GRACE_SECONDS
+    known = how in {"returned", "odd", "raised", "stopped"} and plan is None and not late
     if status in {"timed_out", "interrupted"} and known:
         yield told
     if status == "timed_out" and not (
