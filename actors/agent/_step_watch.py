@@ -7,7 +7,6 @@ is timed here, which costs something; so it is done only where it was asked for.
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 import time
 from collections.abc import Callable, Generator
@@ -16,11 +15,12 @@ import trio
 
 from protocol.errors import SpecError
 
+from ..logs import get_logger
 from ._context import current_run
 
 __all__ = ("StepWatch", "watching")
 
-logger = logging.getLogger("onward")
+logger = get_logger(__name__)
 
 
 class StepWatch(trio.abc.Instrument):
@@ -51,7 +51,7 @@ class StepWatch(trio.abc.Instrument):
         self._teller = trio.lowlevel.current_task()
         what = "call what blocks in a thread, or make it async"
         text = f"the task {task.name} held everything up for {seconds:.3g} s: {what}"
-        logger.warning(text)
+        logger.warning("a task held everything up", task=task.name, seconds=round(seconds, 3))
         run = task.context.get(current_run)
         if run is not None and not run.core.log.over:
             run.core.warn("held_up", text)

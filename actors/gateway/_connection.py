@@ -166,7 +166,7 @@ class Connection:
     async def _finish(self, asked: Asked, answer: Awaitable[Reply]) -> None:
         try:
             message = self._reply(asked, await answer)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001  whatever it is, its client is told, and the connection stays
             message = self._refusal(asked, error)
         finally:
             self._waiting -= 1

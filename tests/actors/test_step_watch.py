@@ -64,7 +64,8 @@ async def test_a_step_that_takes_too_long(watched: tuple[Watch, StepWatch], capl
 
     text = "the task compute held everything up for 1.5 s: call what blocks in a thread, or make it async"
     assert ("held_up", text) == (warned.code, warned.text)
-    assert [(logging.WARNING, text)] == [(record.levelno, record.getMessage()) for record in caplog.records]
+    line = (logging.WARNING, "a task held everything up task=compute seconds=1.5")
+    assert [line] == [(record.levelno, record.getMessage()) for record in caplog.records]
     assert 1 == watched[1].found
 
 
